@@ -18,7 +18,7 @@ def _freeze(value: Any) -> Any:
 class Spec:
     """What is meant by `name(**args)`, before anything is built; equal meanings compare and hash equal.
 
-    >>> Spec.of("resnet-20", widths=[8, 16, 32]) == Spec.from_json({"name": "resnet-20", "args": {"widths": [8, 16, 32]}})
+    >>> Spec.of("net", widths=[8, 16]) == Spec.from_json({"name": "net", "args": {"widths": [8, 16]}})
     True
     >>> print(Spec.of("sgd", lr=0.1, momentum=0.9))
     sgd(lr=0.1, momentum=0.9)
