@@ -1,4 +1,4 @@
-"""Leadline sounds the depth of neural networks: where signal, gradient or curvature dies, why, and what keeps it alive."""
+"""Leadline sounds the depth of neural networks: where signal, gradient or curvature dies, and what keeps it alive."""
 
 from leadline.core.version import VERSION as __version__
 
