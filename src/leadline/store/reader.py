@@ -1,0 +1,173 @@
+"""Reading run folders: finished, growing or broken off; a torn or damaged line is reported, never fatal."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from leadline.core.errors import UnreadableError
+from leadline.core.table import Table
+from leadline.store.layout import RunFolder, State, read_json
+
+COLUMNS = ("step", "probe", "name", "block", "value")
+CHUNK = 1 << 24
+LONGEST_LINE = 1 << 26
+
+Reading = dict[str, Any]
+
+
+@dataclass
+class Follower:
+    """Follows one run's readings from an offset; every call returns what was added since the last."""
+
+    folder: RunFolder
+    offset: int = 0
+    notes: list[str] = field(default_factory=list)
+
+    def poll(self, *, most: int | None = None) -> Table:
+        """The readings whose lines were completed since the last call; a torn last line waits for its end."""
+        return to_table(self.lines(most=most))
+
+    def lines(self, *, most: int | None = None) -> list[Reading]:
+        """The same, one dict a line: step, probe, name, value."""
+        found: list[Reading] = []
+        for block in self._whole_lines(most):
+            found.extend(self._parse(block))
+        return found
+
+    def _whole_lines(self, most: int | None) -> Iterable[bytes]:
+        try:
+            with self.folder.readings.open("rb") as handle:
+                size = handle.seek(0, 2)
+                if size < self.offset:
+                    self.notes.append(f"readings were cut from {self.offset} to {size} bytes; read again from there")
+                    self.offset = size
+                    return
+                stop = size if most is None else min(size, self.offset + most)
+                while self.offset < stop:
+                    handle.seek(self.offset)
+                    block = handle.read(CHUNK)
+                    end = block.rfind(b"\n") + 1
+                    if not end:
+                        block, end = self._long_line(handle, block)
+                        if not end:
+                            return
+                    self.offset += end
+                    yield block[:end]
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise UnreadableError(f"cannot read {self.folder.readings}: {error.strerror}") from None
+
+    def _long_line(self, handle: Any, block: bytes) -> tuple[bytes, int]:
+        """The rest of a line longer than a chunk; what is longer than any reading is skipped with a note."""
+        length = len(block)
+        if length < CHUNK:
+            return b"", 0
+        while more := handle.read(CHUNK):
+            end = more.find(b"\n") + 1
+            length += end or len(more)
+            block = block + more if length <= LONGEST_LINE else b""
+            if end:
+                if length <= LONGEST_LINE:
+                    return block[:length], length
+                self.notes.append(f"a line of {length} bytes at byte {self.offset} was skipped")
+                self.offset += length
+                return b"", 0
+        return b"", 0
+
+    def _parse(self, block: bytes) -> list[Reading]:
+        try:
+            found: list[Reading] = json.loads(b"[" + block[:-1].replace(b"\n", b",") + b"]")
+            if all(map(_is_reading, found)):
+                return found
+        except (ValueError, RecursionError):
+            pass
+        return self._parse_each(block)
+
+    def _parse_each(self, block: bytes) -> list[Reading]:
+        found, bad = [], 0
+        for text in block.splitlines():
+            try:
+                reading = json.loads(text)
+            except (ValueError, RecursionError):
+                bad += 1
+                continue
+            if _is_reading(reading):
+                found.append(reading)
+            else:
+                bad += 1
+        self.notes.append(f"{bad} damaged line{'s' if bad > 1 else ''} before byte {self.offset} left out")
+        return found
+
+
+def _is_reading(reading: Any) -> bool:
+    try:
+        if not (type(reading["step"]) is int and type(reading["probe"]) is str and type(reading["name"]) is str):
+            return False
+        value = reading["value"]
+    except (KeyError, TypeError, IndexError):
+        return False
+    kind = type(value)
+    if kind is float or kind is int:
+        return True
+    return all(map(_is_number, value)) if kind is list else _is_number(value)
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) is float or type(value) is int or value in ("inf", "-inf", "nan")
+
+
+def to_table(readings: list[Reading]) -> Table:
+    """The readings in tidy form: one row a number; `block` counts along the profile, -1 for a scalar."""
+    values = [reading["value"] for reading in readings]
+    lengths = np.array([len(value) if type(value) is list else -1 for value in values], dtype=np.int64)
+    counts = np.where(lengths < 0, 1, lengths)
+    if (lengths < 0).all():
+        flat = values
+    else:
+        flat = [item for value in values for item in (value if type(value) is list else (value,))]
+    starts = np.repeat(np.cumsum(counts) - counts, counts)
+    block = np.where(np.repeat(lengths, counts) < 0, -1, np.arange(len(flat)) - starts)
+    texts = {name: np.array([reading[name] for reading in readings], dtype=object) for name in ("probe", "name")}
+    steps = np.fromiter((reading["step"] for reading in readings), dtype=np.int64, count=len(readings))
+    return Table(
+        step=np.repeat(steps, counts),
+        probe=np.repeat(texts["probe"], counts),
+        name=np.repeat(texts["name"], counts),
+        block=block,
+        value=np.fromiter(map(float, flat), dtype=np.float64, count=len(flat)),
+    )
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run folder as it was found: description, outcome (None while it is not done), readings, notes."""
+
+    folder: RunFolder
+    state: State
+    record: dict[str, Any]
+    outcome: dict[str, Any] | None
+    readings: Table
+    notes: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return self.folder.path.name
+
+
+def read(path: Path) -> Run:
+    """Everything a run folder says now."""
+    folder = RunFolder(path)
+    record = read_json(folder.run_json, what="the description of a run")
+    state = folder.state()
+    outcome = read_json(folder.done_json, what="the outcome of a run") if state == "done" else None
+    follower = Follower(folder)
+    readings = follower.poll()
+    notes = list(follower.notes)
+    if folder.readings.exists() and state != "growing" and (torn := folder.readings.stat().st_size - follower.offset):
+        notes.append(f"a torn last line of {torn} bytes was dropped")
+    return Run(folder, state, record, outcome, readings, tuple(notes))
