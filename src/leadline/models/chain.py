@@ -1,0 +1,126 @@
+"""Chain: a network as a stem, named blocks and a head; every boundary between two blocks has a name."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from leadline.core.errors import UsageError
+from leadline.core.spec import Spec
+from leadline.models.checkpointing import recomputed
+from leadline.models.layers import Transition, sequence
+
+
+@dataclass(frozen=True, kw_only=True)
+class Input:
+    """What a network takes: vectors (`size` None) or square images of `size`, accepted from `smallest` to `largest`."""
+
+    channels: int
+    size: int | None = None
+    smallest: int = 1
+    largest: int | None = None
+    hint: str = ""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """One example without the batch axis."""
+        return (self.channels,) if self.size is None else (self.channels, self.size, self.size)
+
+    def check(self, x: Tensor) -> None:
+        """Refuse data of another kind in one line, before a convolution fails deep inside."""
+        axes = len(self.shape)
+        fits = x.dim() == axes + 1 and x.shape[1] == self.channels
+        if fits and self.size is not None:
+            fits = min(x.shape[2:]) >= self.smallest and max(x.shape[2:]) <= (self.largest or math.inf)
+        if not fits:
+            raise UsageError(f"the network takes {self}; got a batch of shape {tuple(x.shape)}{self.hint}")
+
+    def __str__(self) -> str:
+        if self.size is None:
+            return f"vectors of width {self.channels}"
+        upper = f"{self.smallest} to {self.largest}" if self.largest else f"{self.smallest} or more"
+        return f"images of {self.channels} channel{'s' * (self.channels != 1)} and {upper} pixels a side"
+
+
+@dataclass(frozen=True)
+class Source:
+    """The paper a network belongs to, and the tables and figures it appears in."""
+
+    paper: str
+    row: str = ""
+
+
+class Chain(nn.Module):
+    """head(blocks(stem(x))): x_0 is the stem's output, x_l that of block l; `boundary_names` are their modules' paths.
+
+    `checkpoint_blocks` trades time for memory: while it is set, the inside of the blocks is not kept but computed
+    again in the backward pass. A number is how many blocks are recomputed together; True takes the square root of
+    the number of blocks, which keeps about 2 sqrt(L) instead of L of them. Batch-norm statistics are updated once,
+    random numbers repeat, and gradients do not change.
+    """
+
+    spec: Spec | None = None
+    source: Source | None = None
+    init: str | None = None
+    counts_skips = False
+
+    def __init__(self, stem: nn.Module, blocks: Mapping[str, nn.Module], head: nn.Module, *, takes: Input) -> None:
+        super().__init__()
+        self.stem = stem
+        self.blocks = sequence(**blocks)
+        self.head = head
+        self.takes = takes
+        self.checkpoint_blocks: bool | int = False
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.takes.check(x)
+        x = self.stem(x)
+        for segment in self.segments():
+            x = segment(x)
+        out: Tensor = self.head(x)
+        return out
+
+    def segments(self) -> Iterator[Callable[[Any], Any]]:
+        """The blocks one by one, or in recomputed groups while `checkpoint_blocks` is set and gradients are on."""
+        blocks = list(self.blocks)
+        if not (self.checkpoint_blocks and torch.is_grad_enabled()):
+            yield from blocks
+            return
+        length = math.ceil(math.sqrt(len(blocks))) if self.checkpoint_blocks is True else self.checkpoint_blocks
+        for start in range(0, len(blocks), length):
+            yield recomputed(blocks[start : start + length])
+
+    @property
+    def boundary_names(self) -> tuple[str, ...]:
+        """The paths of the modules whose outputs are x_0, ..., x_L."""
+        return ("stem", *(f"blocks.{name}" for name, _ in self.blocks.named_children()))
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """The shape of one example the network is meant for."""
+        return self.takes.shape
+
+    @property
+    def depth(self) -> int:
+        """Convolutions and linear layers from input to output; those in skips only where the family counts them."""
+        return len(self.weighted_layers())
+
+    def weighted_layers(self) -> Sequence[str]:
+        """The paths of the layers that `depth` counts."""
+        return [
+            name
+            for name, module in self.named_modules()
+            if isinstance(module, nn.Conv2d | nn.Linear) and (self.counts_skips or "skip" not in name.split("."))
+        ]
+
+    @property
+    def parameter_count(self) -> int:
+        """How many numbers are trained."""
+        return sum(parameter.numel() for parameter in self.parameters())
+
+    def transitions(self) -> dict[str, nn.Conv2d]:
+        """The convolutions that are to be kept norm-preserving (conv* of Zaeemzadeh et al.), by path."""
+        return {name: module for name, module in self.named_modules() if isinstance(module, Transition)}
