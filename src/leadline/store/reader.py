@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -51,10 +51,10 @@ class Follower:
                     handle.seek(self.offset)
                     block = handle.read(CHUNK)
                     end = block.rfind(b"\n") + 1
-                    if not end:
+                    if not end and len(block) == CHUNK:
                         block, end = self._long_line(handle, block)
-                        if not end:
-                            return
+                    if not end:
+                        return
                     self.offset += end
                     yield block[:end]
         except FileNotFoundError:
@@ -62,24 +62,22 @@ class Follower:
         except OSError as error:
             raise UnreadableError(f"cannot read {self.folder.readings}: {error.strerror}") from None
 
-    def _long_line(self, handle: Any, block: bytes) -> tuple[bytes, int]:
-        """The rest of a line longer than a chunk; what is longer than any reading is skipped with a note."""
+    def _long_line(self, handle: BinaryIO, block: bytes) -> tuple[bytes, int]:
+        """The line that does not fit a chunk, with its length (0 while it grows); beyond any reading's size, nothing."""
         length = len(block)
-        if length < CHUNK:
-            return b"", 0
         while more := handle.read(CHUNK):
             end = more.find(b"\n") + 1
             length += end or len(more)
             block = block + more if length <= LONGEST_LINE else b""
-            if end:
-                if length <= LONGEST_LINE:
-                    return block[:length], length
+            if end and length > LONGEST_LINE:
                 self.notes.append(f"a line of {length} bytes at byte {self.offset} was skipped")
-                self.offset += length
-                return b"", 0
+            if end:
+                return block, length
         return b"", 0
 
     def _parse(self, block: bytes) -> list[Reading]:
+        if not block:
+            return []
         try:
             found: list[Reading] = json.loads(b"[" + block[:-1].replace(b"\n", b",") + b"]")
             if all(map(_is_reading, found)):

@@ -1,0 +1,186 @@
+"""Train a model and record the run; the same command on an unfinished run goes on with it."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from rich.console import Console
+from rich.table import Table as RichTable
+from tyro.conf import Positional, UseAppendAction
+
+from leadline.cli._progress import Bar
+from leadline.cli._stop import stop_signal
+from leadline.cli._words import pairs, parse, print_json
+from leadline.core import presets
+from leadline.core.config import RunConfig
+from leadline.core.errors import UnreadableError, UsageError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Train:
+    """Train a model and record the run. The same command on an unfinished run resumes it, bit for bit.
+
+    Every field of a configuration can be set: the usual ones have options, all others go by
+    --set PART.FIELD=VALUE, for example --set optimizer.nesterov=true.
+    """
+
+    model: Positional[str]
+    """a name from `leadline list models`"""
+    arg: Annotated[tuple[str, ...], UseAppendAction] = ()
+    """key=value for the model, repeatable: --arg widths=8,16,32"""
+    data: str | None = None
+    """a name from `leadline list datasets`; digits when not given"""
+    data_arg: Annotated[tuple[str, ...], UseAppendAction] = ()
+    """key=value for the data set, repeatable: --data-arg whiten=10"""
+    preset: str | None = None
+    """where to start from: the training of a paper, or of nothing in particular"""
+    config: Path | None = None
+    """a JSON file with a configuration, as run.json has it; options override it"""
+    epochs: int | None = None
+    """passes over the data; one when neither epochs nor steps are given"""
+    steps: int | None = None
+    """optimiser steps, instead of epochs"""
+    batch_size: int | None = None
+    """samples in a step"""
+    augment: Literal["none", "crop-flip"] | None = None
+    """random crop out of a padded image, and flip"""
+    optimizer: Literal["sgd", "adam", "adamw"] | None = None
+    """how to step"""
+    lr: float | None = None
+    """learning rate"""
+    momentum: float | None = None
+    """of sgd"""
+    weight_decay: float | None = None
+    """on all parameters, unless optimizer.decay_norms is false"""
+    schedule: Literal["constant", "step", "cosine", "one-cycle"] | None = None
+    """learning rate over time"""
+    precision: Literal["fp32", "bf16", "fp64"] | None = None
+    """bf16 is autocast with channels_last"""
+    accumulate: int | None = None
+    """cut each batch into so many pieces, one after another"""
+    clip: float | None = None
+    """largest gradient norm"""
+    checkpoint_blocks: bool = False
+    """keep only the boundaries between blocks in memory and recompute the rest"""
+    seed: int | None = None
+    """decides initial weights, order and augmentation"""
+    set: Annotated[tuple[str, ...], UseAppendAction] = ()
+    """PART.FIELD=VALUE, repeatable"""
+    out: Path = Path("runs")
+    """the folder of the run folders"""
+    device: str = "auto"
+    """auto, cpu, cuda, cuda:1, mps"""
+    compile: bool = False
+    """train through torch.compile"""
+    threads: int = 1
+    """torch threads; two spin against each other on a busy machine"""
+    checkpoint_seconds: float = 20.0
+    """longest time between two checkpoints"""
+    json: bool = False
+    """the result as JSON"""
+
+
+PLACES = {
+    "epochs": ("training", "epochs"),
+    "steps": ("training", "steps"),
+    "batch_size": ("data", "batch_size"),
+    "augment": ("data", "augment"),
+    "optimizer": ("optimizer", "name"),
+    "lr": ("optimizer", "lr"),
+    "momentum": ("optimizer", "momentum"),
+    "weight_decay": ("optimizer", "weight_decay"),
+    "schedule": ("schedule", "name"),
+    "precision": ("training", "precision"),
+    "accumulate": ("training", "accumulate"),
+    "clip": ("training", "clip"),
+}
+
+
+def run(words: Sequence[str]) -> int:
+    options = parse(Train, words, verb="train")
+    config = resolve(options)
+    if options.threads < 1:
+        raise UsageError(f"--threads {options.threads}: expected at least 1")
+    from leadline.execute.run_one import Settings, run_one
+
+    with Bar() as bar, stop_signal() as stopped:
+        settings = Settings(
+            device=options.device,
+            compile=options.compile,
+            threads=options.threads,
+            checkpoint_seconds=options.checkpoint_seconds,
+            stop=stopped,
+        )
+        result = run_one(config, options.out, settings=settings, progress=bar).to_json()
+    if options.json:
+        print_json(result)
+    else:
+        show(result)
+    return 0
+
+
+def resolve(options: Train) -> RunConfig:
+    """Preset, then file, then options: the later one wins, part by part."""
+    values = merge(presets.named(options.preset) if options.preset else {}, _file(options.config))
+    values["model"] = {"name": options.model, "args": pairs(options.arg, option="--arg")}
+    if options.data is not None or options.data_arg:
+        given = {"name": options.data} if options.data else {}
+        values = merge(values, {"data": {**given, "args": pairs(options.data_arg, option="--data-arg")}})
+    if options.epochs is not None or options.steps is not None:
+        values = merge(values, {"training": {"epochs": None, "steps": None}})
+    for name, (part, field) in PLACES.items():
+        if (value := getattr(options, name)) is not None:
+            values = merge(values, {part: {field: value}})
+    if options.checkpoint_blocks:
+        values = merge(values, {"training": {"checkpoint_blocks": True}})
+    if options.seed is not None:
+        values["seed"] = options.seed
+    for key, value in pairs(options.set, option="--set").items():
+        part, dot, field = key.partition(".")
+        values = merge(values, {part: {field: value}} if dot else {part: value})
+    return RunConfig.parse(values)
+
+
+def merge(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    """The two configurations as one; where both say something the second one wins.
+
+    >>> merge({"a": {"x": 1, "y": 2}}, {"a": {"y": 3}})
+    {'a': {'x': 1, 'y': 3}}
+    """
+    merged = dict(below)
+    for key, value in above.items():
+        both = isinstance(value, dict) and isinstance(merged.get(key), dict)
+        merged[key] = merge(merged[key], value) if both else value
+    return merged
+
+
+def _file(path: Path | None) -> dict[str, Any]:
+    if path is None:
+        return {}
+    try:
+        found = json.loads(path.read_bytes())
+    except OSError as error:
+        raise UnreadableError(f"cannot read the configuration {path}: {error.strerror}") from None
+    except ValueError:
+        raise UnreadableError(f"the configuration {path} is not JSON") from None
+    if not isinstance(found, dict):
+        raise UnreadableError(f"the configuration {path} holds no object")
+    config = found.get("config", found)
+    return dict(config)
+
+
+def show(result: dict[str, Any]) -> None:
+    """The result as a small table."""
+    table = RichTable(box=None, pad_edge=False)
+    for name in ("", "step", "test loss", "test accuracy"):
+        table.add_column(name, justify="right" if name else "left")
+    for name in ("last", "best"):
+        score = result[name]
+        accuracy = score["accuracy"]
+        shown = "" if accuracy is None else f"{100 * accuracy:.2f} %"
+        table.add_row(name, str(int(score.get("step", result["steps"]))), f"{score['loss']:.4f}", shown)
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(result["run"], markup=False)
+    console.print(table)
