@@ -26,6 +26,6 @@ def load(
     generator = torch.Generator().manual_seed(seed)
     inputs = torch.randn(train + test, math.prod(sizes), generator=generator).view(-1, *sizes)
     labels = torch.randint(classes, (train + test,), generator=generator)
-    halves = [InMemory(inputs[part], labels[part]) for part in (slice(train), slice(train, None))]
+    first, second = (InMemory(inputs[part], labels[part]) for part in (slice(train), slice(train, None)))
     digest = digest_of("random", shape=sizes, classes=classes, train=train, test=test, seed=seed)
-    return Dataset("random", classes, *halves, digest=digest)
+    return Dataset("random", classes, first, second, digest)
