@@ -231,9 +231,14 @@ def _mode_grams(stack: Tensor) -> Iterator[Tensor]:
 def _mode_condition(weight: Tensor, mode: int, sigma: list[float]) -> Condition:
     shape = (weight.shape[mode], weight.numel() // weight.shape[mode])
     values = sigma[-min(shape) :]
-    if values[0] * GRAM_LIMIT > values[-1]:
+    if _gram_suffices(values[0], values[-1]):
         return condition(values, shape=shape, dtype=weight.dtype, method="gram64")
     return matrix_condition(weight.movedim(mode, 0).reshape(shape))
+
+
+def _gram_suffices(low: float, top: float) -> bool:
+    """Whether extreme sigmas from a Gram matrix can stand: kappa moderate, no square near under- or overflow."""
+    return low * GRAM_LIMIT > top and 1e-140 < top < 1e140
 
 
 def hidden_condition(
@@ -260,10 +265,9 @@ def hidden_condition(
     dim = 0 if mode == "batch" else channel_dim % hidden.ndim
     shape = (hidden.shape[dim], hidden.numel() // hidden.shape[dim])
     parts = _unfolding(hidden, dim)
-    total = gram(parts)
-    sigma = root_eigenvalues(total[None])[0]
-    well = bool(sigma[0] * GRAM_LIMIT > sigma[-1])
-    exact = not well and hidden.dtype == torch.float64 and bool(torch.isfinite(total).all())
+    sigma = root_eigenvalues(gram(parts)[None])[0]
+    well = _gram_suffices(float(sigma[0]), float(sigma[-1]))
+    exact = not well and hidden.dtype == torch.float64 and bool(torch.isfinite(hidden).all())
     tolerance = None
     if reference is not None:
         noise = root_eigenvalues(gram(_unfolding(hidden.double() - reference, dim))[None])[0, -1]
