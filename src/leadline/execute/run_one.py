@@ -148,8 +148,11 @@ class Workshop:
     steps: int
 
     @classmethod
-    def build(cls, config: RunConfig, where: torch.device, *, compiled: bool = False) -> "Workshop":
-        dataset = data.load(config.data.name, **config.data.args)
+    def build(
+        cls, config: RunConfig, where: torch.device, *, dataset: Dataset | None = None, compiled: bool = False
+    ) -> "Workshop":
+        """Model and trainer as configured, on the data set named there or on one that is at hand."""
+        dataset = dataset or data.load(config.data.name, **config.data.args)
         cut = partial(_batches, config, dataset, where)
         batches, test = cut(train=True), cut(train=False)
         seeds.seed_all(config.seed)

@@ -63,7 +63,7 @@ class Follower:
             raise UnreadableError(f"cannot read {self.folder.readings}: {error.strerror}") from None
 
     def _long_line(self, handle: BinaryIO, block: bytes) -> tuple[bytes, int]:
-        """The line that does not fit a chunk, with its length (0 while it grows); beyond any reading's size, nothing."""
+        """The line that does not fit a chunk, with its length (0 while it grows); b"" beyond any reading's size."""
         length = len(block)
         while more := handle.read(CHUNK):
             end = more.find(b"\n") + 1

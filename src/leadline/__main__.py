@@ -1,0 +1,7 @@
+"""`python -m leadline` is the command."""
+
+import sys
+
+from leadline.cli import main
+
+sys.exit(main())
