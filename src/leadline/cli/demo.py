@@ -30,7 +30,7 @@ class Demo:
     steps: int = 150
     """how long each is trained"""
     out: Path | None = None
-    """keep the run folders here; a temporary folder when not given"""
+    """keep the run folders and a picture of their learning curves here; nothing is kept when not given"""
     json: bool = False
     """the result as JSON"""
 
@@ -50,16 +50,20 @@ def config(model: str, norm: str, *, steps: int) -> RunConfig:
 def run(words: Sequence[str]) -> int:
     options = parse(Demo, words, verb="demo")
     configs = [config(model, norm, steps=options.steps) for _, model, norm in NETS]
+    from leadline.core.table import Table as CoreTable
     from leadline.execute.run_one import Settings, run_one
+    from leadline.figures import curves
     from leadline.store.reader import read
 
     rows: list[dict[str, Any]] = []
+    readings: dict[str, CoreTable] = {}
     with ExitStack() as stack:
         out = options.out or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="leadline-demo-")))
         bar, stopped = stack.enter_context(Bar()), stack.enter_context(stop_signal())
         for (what, model, _), each in zip(NETS, configs, strict=True):
             result = run_one(each, out, settings=Settings(stop=stopped), progress=bar)
-            losses = read(result.folder.path).readings.where(name="train/loss")["value"]
+            readings[f"{model}: {what}"] = table = read(result.folder.path).readings
+            losses = table.where(name="train/loss")["value"]
             rows.append(
                 {
                     "network": model,
@@ -69,6 +73,8 @@ def run(words: Sequence[str]) -> int:
                     "test_accuracy": result.outcome["last"]["accuracy"],
                 }
             )
+    if options.out is not None:
+        curves.draw(readings).savefig(options.out / "curves.svg")
     if options.json:
         print_json(rows)
     else:

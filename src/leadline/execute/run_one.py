@@ -197,6 +197,7 @@ def build_model(config: RunConfig, dataset: Dataset) -> Chain:
     model = named.build(
         **{key: value for key, value in open_options.items() if key not in named.preset} | config.model.args
     )
+    model.takes.check(torch.empty(1, *dataset.shape, device="meta"))
     if config.training.channels_last or config.training.precision == "bf16":
         model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     return model.to(DTYPES[config.training.precision])
