@@ -41,10 +41,10 @@ def crop_flip(images: Tensor, draws: Tensor, *, pad: Pad = "zero") -> Tensor:
     raw image, so zero is black (He et al., 2016, section 4.2; reflection: Zagoruyko and Komodakis, 2016).
     """
     batch, _, height, width = images.shape
+    offsets = (draws[:, :2] * (2 * MARGIN + 1)).long().to(images.device)
+    flipped = (draws[:, 2] < 0.5).to(images.device)
     padded = functional.pad(images, (MARGIN,) * 4, mode="reflect" if pad == "reflect" else "constant")
     windows = padded.unfold(2, height, 1).unfold(3, width, 1)  # (batch, C, top, left, H, W)
-    top, left = (draws[:, :2] * (2 * MARGIN + 1)).long().unbind(1)
-    cropped = windows[torch.arange(batch, device=images.device), :, top, left]
-    flipped = draws[:, 2] < 0.5
+    cropped = windows[torch.arange(batch, device=images.device), :, offsets[:, 0], offsets[:, 1]]
     cropped[flipped] = cropped[flipped].flip(3)
     return cropped

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from leadline.core.errors import UsageError
 from leadline.data.augment import Augment, Kind, Pad
-from leadline.data.dataset import Cut, Split
+from leadline.data.dataset import Cut, Split, moved
 
 _ORDER, _AUGMENT = 1, 2
 
@@ -70,12 +70,13 @@ class Batches:
 
     def epoch(self, e: int, start: int = 0) -> Iterator[tuple[Tensor, Tensor]]:
         """Inputs and targets of epoch `e`, from its batch number `start` on."""
+        device = torch.device(self.device)
         for inputs, targets in self._split.batches(self._cuts(e, start), Augment(self.augment, self.pad)):
-            yield self._normalised(inputs), self._on_device(targets)
+            yield self._normalised(moved(inputs, device, self.dtype)), moved(targets, device, self.dtype)
 
     @cached_property
     def _split(self) -> Split:
-        return self.split.to(torch.device(self.device))
+        return self.split.to(torch.device(self.device), self.dtype)
 
     def _cuts(self, e: int, start: int) -> Iterator[Cut]:
         count = len(self.split)
@@ -91,14 +92,11 @@ class Batches:
         mean, std = self.normalise or ((0.0,), (1.0,))
         column = (-1,) + (1,) * (len(self.split.shape) - 1)
         centre, spread = (torch.tensor(tuple(v), dtype=torch.float64).view(column) for v in (mean, std))
-        return (1 / spread).to(self.device, self.dtype), (-centre / spread).to(self.device, self.dtype)
+        device = torch.device(self.device)
+        return moved(1 / spread, device, self.dtype), moved(-centre / spread, device, self.dtype)
 
     def _normalised(self, inputs: Tensor) -> Tensor:
         scale, shift = self._affine
         unit = 255 if inputs.dtype == torch.uint8 else 1
-        values = self._on_device(inputs).to(self.dtype).mul(scale / unit).add_(shift)
+        values = inputs.to(self.dtype).mul(scale / unit).add_(shift)
         return values.contiguous(memory_format=torch.channels_last) if self.channels_last else values
-
-    def _on_device(self, values: Tensor) -> Tensor:
-        moved = values.to(self.device, non_blocking=True)
-        return moved.to(self.dtype) if moved.is_floating_point() else moved

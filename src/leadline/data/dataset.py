@@ -54,8 +54,8 @@ class Split(Protocol):
     def statistics(self) -> Statistics:
         """Mean and standard deviation of every channel (dimension 1); pixels are counted from 0 to 1."""
 
-    def to(self, device: torch.device) -> "Split":
-        """The same split with what lies in memory on the device."""
+    def to(self, device: torch.device, dtype: torch.dtype) -> "Split":
+        """The same split with what lies in memory on the device, and values that are no pixels in `dtype`."""
 
     def batches(self, cuts: Iterable[Cut], augment: Augment) -> Iterator[tuple[Tensor, Tensor]]:
         """Inputs and targets of every cut in turn, not yet normalised."""
@@ -81,15 +81,15 @@ class InMemory:
         means, deviations = zip(*map(moments, channels), strict=True)
         return means, deviations
 
-    def to(self, device: torch.device) -> "InMemory":
-        return InMemory(self.inputs.to(device), self.targets.to(device))
+    def to(self, device: torch.device, dtype: torch.dtype) -> "InMemory":
+        return InMemory(*(moved(values, device, dtype) for values in (self.inputs, self.targets)))
 
     def batches(self, cuts: Iterable[Cut], augment: Augment) -> Iterator[tuple[Tensor, Tensor]]:
         for cut in cuts:
             rows = torch.from_numpy(cut.rows).to(self.inputs.device)
             inputs = self.inputs.index_select(0, rows)
             if augment.kind == "crop-flip":
-                inputs = crop_flip(inputs, cut.draws(3).to(inputs.device), pad=augment.pad)
+                inputs = crop_flip(inputs, cut.draws(3), pad=augment.pad)
             yield inputs, self.targets.index_select(0, rows)
 
 
@@ -125,6 +125,11 @@ class Dataset:
     def changed(self, train: Split, test: Split, **how: Any) -> "Dataset":
         """The dataset after a change to both splits that `how` describes in full."""
         return replace(self, train=train, test=test, digest=digest_of(self.digest, **how))
+
+
+def moved(values: Tensor, device: torch.device, dtype: torch.dtype) -> Tensor:
+    """Values on the device: pixels and class numbers as they are, others in `dtype`."""
+    return (values.to(dtype) if values.is_floating_point() else values).to(device, non_blocking=True)
 
 
 def digest_of(what: str, **how: Any) -> str:

@@ -67,6 +67,7 @@ def _receive(address: str, part: Path, have: int) -> bool:
     try:
         answer: HTTPResponse = urlopen(request, timeout=_TIMEOUT)
     except HTTPError as error:
+        error.close()
         if error.code == 416 and have:  # nothing lies beyond the end of the partial file
             return True
         raise

@@ -1,9 +1,11 @@
 """load: a dataset by name, as it is or changed in a way that suits all of them."""
 
 import inspect
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError, create_model
 from torch.nn.functional import one_hot
 
 from leadline.core import plugins
@@ -13,8 +15,6 @@ from leadline.data.place import Place, data_root
 from leadline.data.whiten import whitened
 
 PACKAGE = "leadline.data.datasets"
-
-_FOR_ALL = ("whiten", "vectors")
 
 
 def load(name: str, *, root: Path | None = None, download: bool = True, **args: Any) -> Dataset:
@@ -30,15 +30,32 @@ def load(name: str, *, root: Path | None = None, download: bool = True, **args: 
     ((10,), 10, torch.Size([1437, 10]))
     """
     make = plugins.module(PACKAGE, name, kind="dataset").load
-    accepted = [*list(inspect.signature(make).parameters)[1:], *_FOR_ALL]
+    own, general = _options(make), _options(_changed)
+    values = _checked(name, own | general, args)
+    made = make(Place(root or data_root(), download), **{key: values[key] for key in own})
+    return _changed(made, **{key: values[key] for key in general})
+
+
+def _options(function: Callable[..., Dataset]) -> dict[str, Any]:
+    """The types and defaults of a function's arguments after the first."""
+    parameters = list(inspect.signature(function).parameters.values())[1:]
+    return {parameter.name: (parameter.annotation, parameter.default) for parameter in parameters}
+
+
+def _checked(name: str, options: dict[str, Any], args: dict[str, Any]) -> dict[str, Any]:
     for key in args:
-        if key not in accepted:
-            raise unknown(f"argument of dataset {name}:", key, accepted)
-    own = {key: value for key, value in args.items() if key not in _FOR_ALL}
-    dataset: Dataset = make(Place(root or data_root(), download), **own)
-    if (k := args.get("whiten")) is not None:
-        dataset = whitened(dataset, k)
-    return _as_vectors(dataset) if args.get("vectors") else dataset
+        if key not in options:
+            raise unknown(f"argument of dataset {name}:", key, options)
+    try:
+        return dict(create_model("Arguments", **options)(**args))
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise UsageError(f"dataset {name}: {first['loc'][0]}={first['input']!r} is wrong: {first['msg']}") from error
+
+
+def _changed(dataset: Dataset, *, whiten: int | None = None, vectors: bool = False) -> Dataset:
+    components = dataset if whiten is None else whitened(dataset, whiten)
+    return _as_vectors(components) if vectors else components
 
 
 def _as_vectors(dataset: Dataset) -> Dataset:

@@ -46,7 +46,7 @@ class Tree:
     def statistics(self) -> Statistics:
         return self.known
 
-    def to(self, device: torch.device) -> "Tree":
+    def to(self, device: torch.device, _dtype: torch.dtype) -> "Tree":
         return replace(self, pinned=device.type == "cuda")
 
     def batches(self, cuts: Iterable[Cut], augment: Augment) -> Iterator[tuple[Tensor, Tensor]]:
@@ -101,7 +101,7 @@ def listing(folder: Path, classes: list[str]) -> list[tuple[str, int]]:
         found = [
             (f"{name}/{file}", number)
             for number, name in enumerate(classes)
-            for file in sorted(os.listdir(folder / name))
+            for file in sorted(path.name for path in (folder / name).iterdir())
             if file.lower().endswith(_ENDINGS)
         ]
     if not found:

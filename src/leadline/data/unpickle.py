@@ -4,7 +4,7 @@ import io
 import pickle
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -20,26 +20,23 @@ def restricted(content: bytes, *, path: Path) -> Any:
 
 
 class _Plain(pickle.Unpickler):
-    """What numpy pickles an array as: an empty array and a type, whose states are then filled in."""
+    """What numpy pickles an array as: an empty array and a type of number, whose states are then filled in."""
 
     def find_class(self, module: str, name: str) -> Callable[..., Any]:
-        known: dict[tuple[str, str], Callable[..., Any]] = {
-            ("numpy.core.multiarray", "_reconstruct"): lambda *_: np.ndarray((0,), np.uint8),
-            ("numpy._core.multiarray", "_reconstruct"): lambda *_: np.ndarray((0,), np.uint8),
-            ("numpy", "ndarray"): _never,
-            ("numpy", "dtype"): _number_type,
-        }
-        if (module, name) not in known:
-            raise pickle.UnpicklingError(f"it asks for {module}.{name}")
-        return known[module, name]
+        match module, name:
+            case ("numpy.core.multiarray" | "numpy._core.multiarray", "_reconstruct"):
+                return lambda *_: np.ndarray((0,), np.uint8)
+            case ("numpy", "dtype"):
+                return lambda code, *_: _number_type(code)
+            case ("numpy", "ndarray"):
+                return lambda *_: _refuse("it builds an array directly")
+        return _refuse(f"it asks for {module}.{name}")
 
 
-def _number_type(code: str, *_: Any) -> np.dtype[Any]:
-    found = np.dtype(code)
-    if found.kind not in "biuf":
-        raise pickle.UnpicklingError(f"it asks for an array of {code!r}")
-    return np.dtype(code, False, True)
+def _number_type(code: str) -> np.dtype[Any]:
+    found = np.dtype(code, False, True)
+    return found if found.kind in "biuf" else _refuse(f"it asks for an array of {code!r}")
 
 
-def _never(*_: Any) -> None:
-    raise pickle.UnpicklingError("it builds an array directly")
+def _refuse(why: str) -> NoReturn:
+    raise pickle.UnpicklingError(why)

@@ -21,7 +21,7 @@ def load(
 ) -> Dataset:
     """Inputs x ~ N(0, I) of one `shape` (a number is the width of a vector) and labels drawn evenly from `classes`."""
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
-    if min(*sizes, classes, train, test) < 1:
+    if not sizes or min(*sizes, classes, train, test) < 1:
         raise UsageError(f"random: sizes must be at least 1; got {shape=}, {classes=}, {train=}, {test=}")
     generator = torch.Generator().manual_seed(seed)
     inputs = torch.randn(train + test, math.prod(sizes), generator=generator).view(-1, *sizes)
