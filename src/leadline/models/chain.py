@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -53,6 +54,13 @@ class Source:
     row: str = ""
 
 
+def in_a_row(modules: Sequence[nn.Module], x: Tensor) -> Tensor:
+    """Each module's output is the next one's input."""
+    for module in modules:
+        x = module(x)
+    return x
+
+
 class Chain(nn.Module):
     """head(blocks(stem(x))): x_0 is the stem's output, x_l that of block l; `boundary_names` are their modules' paths.
 
@@ -66,6 +74,7 @@ class Chain(nn.Module):
     source: Source | None = None
     init: str | None = None
     counts_skips = False
+    note = ""
 
     def __init__(self, stem: nn.Module, blocks: Mapping[str, nn.Module], head: nn.Module, *, takes: Input) -> None:
         super().__init__()
@@ -78,25 +87,30 @@ class Chain(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         self.takes.check(x)
         x = self.stem(x)
-        for segment in self.segments():
-            x = segment(x)
+        for step in self.steps(in_a_row):
+            x = step(x)
         out: Tensor = self.head(x)
         return out
 
-    def segments(self) -> Iterator[Callable[[Any], Any]]:
-        """The blocks one by one, or in recomputed groups while `checkpoint_blocks` is set and gradients are on."""
+    def steps(self, run: Callable[[Sequence[nn.Module], Tensor], Any]) -> Iterator[Callable[[Tensor], Any]]:
+        """run(blocks, .) for all blocks at once, or in recomputed groups while `checkpoint_blocks` is set."""
         blocks = list(self.blocks)
         if not (self.checkpoint_blocks and torch.is_grad_enabled()):
-            yield from blocks
+            yield partial(run, blocks)
             return
         length = math.ceil(math.sqrt(len(blocks))) if self.checkpoint_blocks is True else self.checkpoint_blocks
         for start in range(0, len(blocks), length):
-            yield recomputed(blocks[start : start + length])
+            yield partial(recomputed, run, blocks[start : start + length])
+
+    @property
+    def block_names(self) -> tuple[str, ...]:
+        """The names of the blocks in order."""
+        return tuple(name for name, _ in self.blocks.named_children())
 
     @property
     def boundary_names(self) -> tuple[str, ...]:
         """The paths of the modules whose outputs are x_0, ..., x_L."""
-        return ("stem", *(f"blocks.{name}" for name, _ in self.blocks.named_children()))
+        return ("stem", *(f"blocks.{name}" for name in self.block_names))
 
     @property
     def input_shape(self) -> tuple[int, ...]:
@@ -120,6 +134,10 @@ class Chain(nn.Module):
     def parameter_count(self) -> int:
         """How many numbers are trained."""
         return sum(parameter.numel() for parameter in self.parameters())
+
+    def extra_repr(self) -> str:
+        facts = (str(self.spec or ""), f"depth {self.depth}", f"{self.parameter_count:,} parameters", self.note)
+        return ", ".join(filter(None, facts))
 
     def transitions(self) -> dict[str, nn.Conv2d]:
         """The convolutions that are to be kept norm-preserving (conv* of Zaeemzadeh et al.), by path."""

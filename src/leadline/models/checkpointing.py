@@ -26,18 +26,13 @@ def scratch_buffers(modules: Sequence[nn.Module]) -> Iterator[None]:
             setattr(module, name, buffer)
 
 
-def recomputed(modules: Sequence[nn.Module]) -> Callable[[Any], Any]:
-    """The modules in a row as one step that keeps only its input; what is inside is computed twice.
+def recomputed(run: Callable[..., Any], modules: Sequence[nn.Module], x: Any) -> Any:
+    """run(modules, x), keeping only x: what is inside is computed again when gradients ask for it.
 
     The second time random numbers repeat and buffers are left alone, so every result is that of the plain pass.
     """
 
-    def run(x: Any) -> Any:
-        for module in modules:
-            x = module(x)
-        return x
-
     def contexts() -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
         return nullcontext(), scratch_buffers(modules)
 
-    return lambda x: checkpoint(run, x, use_reentrant=False, context_fn=contexts)
+    return checkpoint(run, modules, x, use_reentrant=False, context_fn=contexts)

@@ -9,7 +9,7 @@ from leadline.models import stems
 from leadline.models.chain import Chain
 from leadline.models.heads import pooled_linear
 from leadline.models.layers import Style, positive
-from leadline.models.stages import Layout, lay_out, staged
+from leadline.models.stages import Layout, Place, lay_out, staged
 
 BASIC = Layout(6, 2, "basic")
 BOTTLENECK = Layout(9, 2, "bottleneck")
@@ -24,7 +24,7 @@ IMAGENET = {
 
 
 def postactivation(
-    make: Callable[[str, int, int, int, int], nn.Module],
+    make: Callable[[str, Place, int, int, int], nn.Module],
     counts: Sequence[int],
     *,
     block: str,
@@ -34,7 +34,7 @@ def postactivation(
     num_classes: int | None,
     style: Style,
 ) -> Chain:
-    """Put the parts together; make(block, stage, c_in, c_out, stride) builds one block."""
+    """Put the parts together; make(block, place, c_in, c_out, stride) builds one block."""
     takes = stems.takes(stem, in_channels)
     first = stems.activated(stem, takes.channels, widths[0], style=style)
     outputs = [width * EXPANSION[block] for width in widths]

@@ -1,7 +1,8 @@
-"""Residual: the one place where a branch and a skip are added; without its skip it is a plain block."""
+"""Where the branch and the skip of a block meet: added in Residual, side by side in Dense; plain without the skip."""
 
 from collections.abc import Callable
 
+import torch
 from torch import Tensor, nn
 
 
@@ -33,11 +34,15 @@ class Residual(nn.Module):
         self.tapped = False
 
     def forward(self, x: Tensor) -> Tensor | tuple[Tensor, Tensor]:
-        z = x if self.pre is None else self.pre(x)
+        z = self.before(x)
         if not self.tapped:
             return self.join(self.branch(z), z)
-        v = self.branch.get_submodule("feature")(z)
-        return self.join(self.branch.get_submodule("last")(v), z), v
+        v: Tensor = self.part("feature")(z)
+        return self.join(self.part("last")(v), z), v
+
+    def before(self, x: Tensor) -> Tensor:
+        """z = pre(x)."""
+        return x if self.pre is None else self.pre(x)
 
     def join(self, y: Tensor, z: Tensor) -> Tensor:
         """Add the skip of z, if there is one, to the branch's output y."""
@@ -45,9 +50,27 @@ class Residual(nn.Module):
             y = y + self.skip(z)
         return y if self.post is None else self.post(y)
 
+    def part(self, name: str) -> nn.Module:
+        """A part of the branch by name."""
+        return self.branch.get_submodule(name)
+
     @property
     def kind(self) -> str:
         """`plain`, `identity` or `transition` (a skip that changes the shape)."""
         if self.skip is None:
             return "plain"
         return "identity" if isinstance(self.skip, nn.Identity) else "transition"
+
+
+class Dense(nn.Module):
+    """x_i = [x_{i-1}, Q(x_{i-1})] along the channels (Chen et al., eq. (8)); plain: [0, Q(x_{i-1})]."""
+
+    def __init__(self, branch: nn.Module) -> None:
+        super().__init__()
+        self.branch = branch
+        self.skip: nn.Module | None = nn.Identity()
+        self.make_skip: Callable[[], nn.Module] = nn.Identity
+
+    def forward(self, x: Tensor) -> Tensor:
+        kept = torch.zeros_like(x) if self.skip is None else self.skip(x)
+        return torch.cat([kept, self.branch(x)], dim=1)

@@ -2,10 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from torch import nn
 
 from leadline.core.errors import UsageError, unknown
+
+Block = TypeVar("Block", bound=nn.Module)
+Place = tuple[int, int]  # (stage, block in it), from one
 
 
 @dataclass(frozen=True)
@@ -45,17 +49,17 @@ def lay_out(label: str, depth: int, layouts: Sequence[Layout], *, block: str | N
 
 
 def staged(
-    make: Callable[[int, int, int, int], nn.Module], counts: Sequence[int], outputs: Sequence[int], *, start: int
-) -> dict[str, nn.Module]:
-    """Blocks `stage{s}_block{b}` from make(stage, c_in, c_out, stride); each stage but the first starts with stride 2.
+    make: Callable[[Place, int, int, int], Block], counts: Sequence[int], outputs: Sequence[int], *, start: int
+) -> dict[str, Block]:
+    """Blocks `stage{s}_block{b}` from make((s, b), c_in, c_out, stride); each stage but the first starts with stride 2.
 
     `outputs` are the channels after each stage, `start` those before the first.
     """
-    blocks: dict[str, nn.Module] = {}
+    blocks: dict[str, Block] = {}
     channels = start
     for stage, (count, c_out) in enumerate(zip(counts, outputs, strict=True), start=1):
         for block in range(1, count + 1):
             stride = 2 if stage > 1 and block == 1 else 1
-            blocks[f"stage{stage}_block{block}"] = make(stage, channels, c_out, stride)
+            blocks[f"stage{stage}_block{block}"] = make((stage, block), channels, c_out, stride)
             channels = c_out
     return blocks

@@ -13,6 +13,7 @@ from leadline.models.family import Family
 from leadline.models.layers import Style
 from leadline.models.postactivation import BASIC, BOTTLENECK, checked_widths, counted, postactivation
 from leadline.models.residual import Residual
+from leadline.models.stages import Place
 
 BLOCKS = {"basic": basic, "bottleneck": bottleneck}
 
@@ -35,7 +36,7 @@ def construct(
     label = "plainnet-{}" if plain else "resnet-{}"
     kind, counts = counted(label, depth, (BASIC, BOTTLENECK), stem=stem, block=block)
 
-    def make(block: str, _stage: int, c_in: int, c_out: int, stride: int) -> Residual:
+    def make(block: str, _place: Place, c_in: int, c_out: int, stride: int) -> Residual:
         return BLOCKS[block](c_in, c_out, stride=stride, style=style, plain=plain)
 
     return postactivation(
