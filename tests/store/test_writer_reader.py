@@ -40,7 +40,7 @@ def test_readings_round_trip(
     ]
     assert table.height == len(flat)
     for found, wrote in zip(table.rows(), flat, strict=True):
-        assert tuple(found.values())[:4] == wrote[:4]
+        assert tuple(found.values())[:4] == wrote[:4] and found["note"] == ""
         assert found["value"] == wrote[4] or (math.isnan(found["value"]) and math.isnan(wrote[4]))
 
 
@@ -110,7 +110,18 @@ def test_a_checkpoint_ahead_of_its_readings_is_refused(tmp_path: Path) -> None:
         RunWriter(tmp_path, resume_at=end + 1)
 
 
-@pytest.mark.parametrize("junk", [b"\x00\xff\xfe", b"{}", b"[1,2]", b'{"step":1}', b"[" * 100_000, b'{"step":"1"}'])
+@pytest.mark.parametrize(
+    "junk",
+    [
+        b"\x00\xff\xfe",
+        b"{}",
+        b"[1,2]",
+        b'{"step":1}',
+        b'{"step":1,"probe":"","name":"","value":1,"notes":{"x":"y"}}',
+        b"[" * 100_000,
+        b'{"step":"1"}',
+    ],
+)
 def test_damaged_lines_are_left_out_with_a_note(tmp_path: Path, junk: bytes) -> None:
     fill(tmp_path, range(2))
     path = RunFolder(tmp_path).readings
@@ -220,3 +231,20 @@ def test_numbers_survive_exactly(tmp_path: Path) -> None:
     with RunWriter(tmp_path) as writer:
         writer.append(0, "p", "q", values.tolist())
     np.testing.assert_array_equal(Follower(RunFolder(tmp_path)).poll()["value"], values)
+
+
+def test_notes_stand_at_their_numbers(tmp_path: Path) -> None:
+    nan = float("nan")
+    with RunWriter(tmp_path) as writer:
+        writer.append(0, "ratio", "ratio", [0.5, nan, 0.7], notes={1: "the tensor does not require a gradient"})
+        writer.append(0, "hessian", "top", nan, notes={-1: "it would need 12 GB"})
+        writer.append(0, "rank", "rank", [nan, nan], notes={-1: "no hidden representation"})
+    notes = Follower(RunFolder(tmp_path)).poll()["note"].tolist()
+    wanted = [
+        "",
+        "the tensor does not require a gradient",
+        "",
+        "it would need 12 GB",
+        *["no hidden representation"] * 2,
+    ]
+    assert notes == wanted

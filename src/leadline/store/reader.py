@@ -1,20 +1,23 @@
 """Reading run folders: finished, growing or broken off; a torn or damaged line is reported, never fatal."""
 
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+from numpy.typing import NDArray
 
 from leadline.core.errors import UnreadableError
 from leadline.core.table import Table
 from leadline.store.layout import RunFolder, State, read_json
 
-COLUMNS = ("step", "probe", "name", "block", "value")
+COLUMNS = ("step", "probe", "name", "block", "value", "note")
 CHUNK = 1 << 24
 LONGEST_LINE = 1 << 26
+_PLACE = re.compile(r"-1|\d{1,9}")
 
 Reading = dict[str, Any]
 
@@ -107,6 +110,8 @@ def _is_reading(reading: Any) -> bool:
         if not (type(reading["step"]) is int and type(reading["probe"]) is str and type(reading["name"]) is str):
             return False
         value = reading["value"]
+        if len(reading) > 4 and not _are_notes(reading.get("notes", {})):
+            return False
     except (KeyError, TypeError, IndexError):
         return False
     kind = type(value)
@@ -115,12 +120,19 @@ def _is_reading(reading: Any) -> bool:
     return all(map(_is_number, value)) if kind is list else _is_number(value)
 
 
+def _are_notes(notes: Any) -> bool:
+    return type(notes) is dict and all(type(note) is str and _PLACE.fullmatch(place) for place, note in notes.items())
+
+
 def _is_number(value: Any) -> bool:
     return type(value) is float or type(value) is int or value in ("inf", "-inf", "nan")
 
 
 def to_table(readings: list[Reading]) -> Table:
-    """The readings in tidy form: one row a number; `block` counts along the profile, -1 for a scalar."""
+    """The readings in tidy form: one row a number; `block` counts along the profile, -1 for a scalar.
+
+    `note` says why a number is missing; a note on a whole profile stands at each of its numbers.
+    """
     values = [reading["value"] for reading in readings]
     lengths = np.array([len(value) if type(value) is list else -1 for value in values], dtype=np.int64)
     counts = np.where(lengths < 0, 1, lengths)
@@ -138,7 +150,20 @@ def to_table(readings: list[Reading]) -> Table:
         name=np.repeat(texts["name"], counts),
         block=block,
         value=np.fromiter(map(float, flat), dtype=np.float64, count=len(flat)),
+        note=_note_column(readings, np.cumsum(counts) - counts, counts),
     )
+
+
+def _note_column(readings: list[Reading], starts: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.object_]:
+    column = np.full(int(counts.sum()), "", dtype=object)
+    for k, reading in enumerate(readings):
+        if len(reading) > 4:
+            for place, note in reading.get("notes", {}).items():
+                if int(place) < 0:
+                    column[starts[k] : starts[k] + counts[k]] = note
+                elif int(place) < counts[k]:
+                    column[starts[k] + int(place)] = note
+    return column
 
 
 @dataclass(frozen=True)

@@ -16,14 +16,17 @@ from leadline.store.layout import FORMAT, RunFolder, read_json, write_json
 Value = float | Sequence[float]
 
 
-def line(step: int, probe: str, name: str, value: Value) -> bytes:
+def line(step: int, probe: str, name: str, value: Value, notes: Mapping[int, str] | None = None) -> bytes:
     """One reading as one line of JSON; what JSON has no number for is written "inf", "-inf" or "nan".
+
+    `notes` says why a number is missing: by its place in the value, -1 for the reading as a whole.
 
     >>> line(3, "loss", "loss", float("inf"))
     b'{"step":3,"probe":"loss","name":"loss","value":"inf"}\\n'
     """
     head = f'{{"step":{step:d},"probe":{json.dumps(probe)},"name":{json.dumps(name)},"value":'
-    return f"{head}{_number(value)}}}\n".encode()
+    tail = f',"notes":{json.dumps(dict(notes))}' if notes else ""
+    return f"{head}{_number(value)}{tail}}}\n".encode()
 
 
 def _number(value: Value) -> str:
@@ -79,9 +82,9 @@ class RunWriter:
         """The length of the readings so far, in bytes: what a checkpoint has to remember."""
         return self._position
 
-    def append(self, step: int, probe: str, name: str, value: Value) -> None:
+    def append(self, step: int, probe: str, name: str, value: Value, *, notes: Mapping[int, str] | None = None) -> None:
         """Adds one reading, a scalar or one number for each block."""
-        self._append(line(step, probe, name, value))
+        self._append(line(step, probe, name, value, notes))
 
     def _append(self, content: bytes) -> None:
         try:
