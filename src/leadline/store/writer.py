@@ -30,16 +30,11 @@ def line(step: int, probe: str, name: str, value: Value, notes: Mapping[int, str
 
 
 def _number(value: Value) -> str:
-    numbers = value if isinstance(value, float | int) else [float(item) for item in value]
-    try:
-        return json.dumps(numbers, allow_nan=False, separators=(",", ":"))
-    except ValueError:
-        plain = _named(numbers) if isinstance(numbers, float | int) else [_named(item) for item in numbers]
-        return json.dumps(plain, separators=(",", ":"))
-
-
-def _named(number: float) -> float | str:
-    return number if math.isfinite(number) else str(number)
+    numbers = [float(value)] if isinstance(value, float | int) else list(map(float, value))
+    text = ",".join(map(repr, numbers))
+    if "n" in text:  # of all floats only inf and nan have one
+        text = ",".join(repr(number) if math.isfinite(number) else f'"{number}"' for number in numbers)
+    return text if isinstance(value, float | int) else f"[{text}]"
 
 
 class RunWriter:
