@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -38,7 +39,8 @@ def _handler(web: Web) -> type[BaseHTTPRequestHandler]:
             self.send_header("Content-Length", str(web.claims or len(body) - start))
             self.end_headers()
             most = web.breaks_after.pop(0) if web.breaks_after else len(body)
-            self.wfile.write(body[start : start + most])
+            with suppress(ConnectionError):  # the client may have left
+                self.wfile.write(body[start : start + most])
 
         def log_message(self, format: str, *args: object) -> None: ...
 

@@ -127,15 +127,13 @@ def test_a_damaged_archive_is_refused_and_unpacks_nothing_half(tmp_path, family)
 def test_an_altered_member_never_gets_its_name(tmp_path, family):
     path = tmp_path / f"{FOLDER}.tar.gz"
     path.write_bytes(packed(CONTENTS))
-    with pytest.raises(UnreadableError, match="test_batch.part is damaged"):
+    with pytest.raises(UnreadableError, match=r"toy-batches-py/test_batch in .*tar\.gz is damaged"):
         cifar.read(Place(tmp_path, download=False), replace(family, test=("test_batch", "0" * 32)))
     assert not list((tmp_path / FOLDER).glob("test*"))
 
 
 def test_labels_that_do_not_fit_are_refused(here, family):
-    with pytest.raises(
-        UnreadableError, match="does not hold 32x32 images and labels: 6 images go with 6 labels below 3"
-    ):
+    with pytest.raises(UnreadableError, match=r"and labels: 6 images go with 6 labels below 3"):
         cifar.read(here, replace(family, classes=3))
     with pytest.raises(UnreadableError, match="does not hold 32x32 images and fine_labels: 'fine_labels'"):
         cifar.read(here, replace(family, labels="fine_labels"))

@@ -82,5 +82,5 @@ def test_a_file_where_the_folder_should_be_is_one_line(tmp_path, web):
 
 
 def test_what_is_explained_already_passes_through(tmp_path):
-    with pytest.raises(UnreadableError, match="^as it was$"), explained("read", tmp_path):
+    with pytest.raises(UnreadableError, match=r"^as it was$"), explained("read", tmp_path):
         raise UnreadableError("as it was")

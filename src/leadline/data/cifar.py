@@ -10,7 +10,7 @@ from torch import Tensor
 
 from leadline.core.errors import UnreadableError
 from leadline.data.dataset import Dataset, InMemory, digest_of
-from leadline.data.place import Official, Place, check_file, content_of, explained
+from leadline.data.place import Official, Place, checked, content_of, explained
 from leadline.data.unpickle import restricted
 
 _SIDE = 32
@@ -68,21 +68,21 @@ def _unpack(archive: Path, folder: Path, files: dict[str, str]) -> None:
         with explained("read", archive), tarfile.open(archive) as members:
             for member in members:
                 md5 = missing.pop(member.name.removeprefix("./"), None) if member.isfile() else None
-                if md5 and (content := members.extractfile(member)):
-                    _put(content.read(_LARGEST), folder / Path(member.name).name, md5)
+                if md5 and (file := members.extractfile(member)):
+                    content = checked(file.read(_LARGEST), md5, what=f"{member.name} in {archive}")
+                    _put(content, folder / Path(member.name).name)
     except (tarfile.TarError, lzma.LZMAError) as error:
         raise UnreadableError(f"{archive} is damaged or cut short: {error}") from error
     if missing:
         raise UnreadableError(f"{archive} does not hold {', '.join(missing)}")
 
 
-def _put(content: bytes, path: Path, md5: str) -> None:
+def _put(content: bytes, path: Path) -> None:
     part = path.with_name(path.name + ".part")
     try:
         with explained("write", path):
             path.parent.mkdir(parents=True, exist_ok=True)
             part.write_bytes(content)
-        check_file(part, md5)
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)

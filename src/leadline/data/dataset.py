@@ -4,7 +4,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -65,8 +65,8 @@ class Split(Protocol):
 class InMemory:
     """A split whose samples lie in two tensors; whole batches are gathered and augmented where they lie."""
 
-    inputs: Tensor
-    targets: Tensor
+    inputs: Tensor = field(repr=False)
+    targets: Tensor = field(repr=False)
 
     @property
     def shape(self) -> tuple[int, ...]:

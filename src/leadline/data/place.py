@@ -23,20 +23,21 @@ def content_of(path: Path, md5: str) -> bytes:
         if content.startswith(_GZIP):
             with gzip.open(path) as packed:
                 content = packed.read(_MOST_UNPACKED)
-    _compare(path, hashlib.md5(content, usedforsecurity=False).hexdigest(), md5)
-    return content
+    return checked(content, md5, what=path)
 
 
 def check_file(path: Path, md5: str) -> None:
-    """Refuse a file that does not have the expected md5 as it lies there."""
-    with explained("read", path), path.open("rb") as file:
-        found = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
-    _compare(path, found, md5)
+    """Refuse a file that does not have the expected md5 as it lies there, packed or not."""
+    with explained("read", path):
+        checked(path.read_bytes(), md5, what=path)
 
 
-def _compare(path: Path, found: str, expected: str) -> None:
-    if found != expected:
-        raise UnreadableError(f"{path} is damaged, cut short or altered: its md5 is {found}, expected {expected}")
+def checked(content: bytes, md5: str, *, what: Path | str) -> bytes:
+    """The content, if it has the expected md5; otherwise an error that says what it is that has another."""
+    found = hashlib.md5(content, usedforsecurity=False).hexdigest()
+    if found != md5:
+        raise UnreadableError(f"{what} is damaged, cut short or altered: its md5 is {found}, expected {md5}")
+    return content
 
 
 @dataclass(frozen=True)
