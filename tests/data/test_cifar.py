@@ -6,6 +6,7 @@ import os
 import pickle
 import struct
 import tarfile
+import threading
 from dataclasses import replace
 
 import numpy as np
@@ -96,6 +97,17 @@ def test_an_archive_in_the_root_is_unpacked_there(tmp_path, family, kind):
 def test_a_missing_archive_is_fetched_and_unpacked(tmp_path, family, web):
     assert len(cifar.read(Place(tmp_path), family).test) == 4
     assert web.ranges == [None] and (tmp_path / "toy-python.tar.gz").is_file()
+
+
+def test_many_who_need_the_archive_unpack_it_once(tmp_path, family, web):
+    here, made = Place(tmp_path), []
+    everyone = [threading.Thread(target=lambda: made.append(cifar.read(here, family))) for _ in range(4)]
+    for one in everyone:
+        one.start()
+    for one in everyone:
+        one.join()
+    assert len(made) == 4 and web.ranges == [None]
+    assert sorted(path.name for path in tmp_path.rglob("*") if path.is_file()) == [*CONTENTS, "toy-python.tar.gz"]
 
 
 def test_only_expected_members_leave_an_archive(tmp_path, family):

@@ -117,7 +117,7 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(here, official):
     target = here.root / "set"
     target.mkdir(parents=True)
     (target / "file.bin.part").symlink_to("/dev/full")
-    with pytest.raises(UnreadableError, match=r"cannot write .*set: No space left on device"):
+    with pytest.raises(UnreadableError, match=r"cannot fetch file\.bin into .*set: No space left on device"):
         here.fetched(official)
     assert left_behind(here) == []
 

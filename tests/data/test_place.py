@@ -67,7 +67,9 @@ def test_a_folder_without_rights_is_one_line_that_names_it(tmp_path, nobody):
     if closed != tmp_path:
         closed.mkdir(mode=0)
     for download in (True, False):
-        with pytest.raises(UnreadableError, match=r"cannot (read|write) .*: Permission denied") as refused:
+        with pytest.raises(
+            UnreadableError, match=r"cannot (read|fetch file\.gz into) .*: Permission denied"
+        ) as refused:
             Place(closed / "deeper", download).read(OFFICIAL)
         assert str(closed) in str(refused.value)
     with pytest.raises(UnreadableError, match="Permission denied"):
@@ -77,7 +79,7 @@ def test_a_folder_without_rights_is_one_line_that_names_it(tmp_path, nobody):
 def test_a_file_where_the_folder_should_be_is_one_line(tmp_path, web):
     (tmp_path / "data").write_text("no folder")
     official = Official("set", "file", MD5, f"{web.address}/")
-    with pytest.raises(UnreadableError, match=r"cannot write .*data/set: Not a directory"):
+    with pytest.raises(UnreadableError, match=r"cannot fetch file into .*data/set: Not a directory"):
         Place(tmp_path / "data").read(official)
 
 

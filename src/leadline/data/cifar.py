@@ -10,6 +10,7 @@ from torch import Tensor
 
 from leadline.core.errors import UnreadableError
 from leadline.data.dataset import Dataset, InMemory, digest_of
+from leadline.data.fetch import alone
 from leadline.data.place import Official, Place, checked, content_of, explained
 from leadline.data.unpickle import restricted
 
@@ -36,11 +37,18 @@ class Family:
 
 def read(place: Place, family: Family) -> Dataset:
     """The dataset; its archive is unpacked, or fetched and unpacked, where files are missing."""
-    if not all(place.find(family.folder, name) for name in family.files):
+    if not _complete(place, family):
         names = (family.archive.name, f"{family.folder}.tar.gz", f"{family.folder}.tar.xz")
-        _unpack(place.find("", *names) or place.fetched(family.archive), place.root / family.folder, family.files)
+        archive, folder = place.find("", *names) or place.fetched(family.archive), place.root / family.folder
+        with explained("write", folder), alone(folder):
+            if not _complete(place, family):
+                _unpack(archive, folder, family.files)
     train, test = _split(place, family, family.train), _split(place, family, (family.test,))
     return Dataset(family.name, family.classes, train, test, digest_of(family.name, md5=list(family.files.values())))
+
+
+def _complete(place: Place, family: Family) -> bool:
+    return all(place.find(family.folder, name) for name in family.files)
 
 
 def _split(place: Place, family: Family, files: tuple[tuple[str, str], ...]) -> InMemory:

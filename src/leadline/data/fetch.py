@@ -25,10 +25,25 @@ def fetch(address: str, target: Path, *, verify: Callable[[Path], object]) -> No
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(target.name + ".part")
-    with _alone(target):
+    with alone(target):
         if not target.is_file():
             _bring(address, part, verify)
             part.replace(target)
+
+
+@contextmanager
+def alone(target: Path) -> Iterator[None]:
+    """Let one process at a time make a file or folder: the others wait and find it there."""
+    lock = target.with_name(target.name + ".lock")
+    try:
+        with lock.open("w") as handle:
+            if sys.platform != "win32":
+                import fcntl
+
+                fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+    finally:
+        lock.unlink(missing_ok=True)
 
 
 def _bring(address: str, part: Path, verify: Callable[[Path], object]) -> None:
@@ -112,18 +127,3 @@ def _check_space(part: Path, total: int | None, have: int) -> None:
 
 def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
-
-
-@contextmanager
-def _alone(target: Path) -> Iterator[None]:
-    """Let one process at a time fetch a file: the others wait and find it there."""
-    lock = target.with_name(target.name + ".lock")
-    try:
-        with lock.open("w") as handle:
-            if sys.platform != "win32":
-                import fcntl
-
-                fcntl.flock(handle, fcntl.LOCK_EX)
-            yield
-    finally:
-        lock.unlink(missing_ok=True)

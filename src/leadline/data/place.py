@@ -94,11 +94,11 @@ class Place:
         missing = f"{official.name} is not in {target.parent}"
         advice = (
             f"put it there, set LEADLINE_DATA to a folder that has it or LEADLINE_MIRROR to an address that serves it, "
-            f"or run: curl -L --create-dirs -o {target} {official.url()}"
+            f"or run: curl -L --create-dirs -o {target} {official.address}{official.name}"
         )
         if not self.download:
             raise UnreadableError(f"{missing}; {advice}")
-        with explained("write", target.parent):
+        with explained(f"fetch {official.name} into", target.parent):
             try:
                 fetch(official.url(), target, verify=lambda part: official.check(part, official.md5))
             except ConnectionError as error:
