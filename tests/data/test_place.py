@@ -52,27 +52,24 @@ def test_a_file_in_the_root_may_be_of_another_dataset(here):
 
 
 @pytest.fixture
-def nobody():
-    """Not the superuser, whom no folder is closed to."""
-    if os.geteuid() != 0:
-        yield
-        return
-    os.seteuid(65534)
-    yield
-    os.seteuid(0)
+def closed(tmp_path):
+    """A folder without rights, seen by somebody who is not the superuser, to whom no folder is closed."""
+    folder = tmp_path / "closed"
+    folder.mkdir(mode=0)
+    superuser = os.geteuid() == 0
+    if superuser:
+        os.seteuid(65534)
+    yield folder
+    if superuser:
+        os.seteuid(0)
 
 
-def test_a_folder_without_rights_is_one_line_that_names_it(tmp_path, nobody):
-    closed = tmp_path if os.geteuid() == 65534 else tmp_path / "closed"
-    if closed != tmp_path:
-        closed.mkdir(mode=0)
-    for download in (True, False):
-        with pytest.raises(
-            UnreadableError, match=r"cannot (read|fetch file\.gz into) .*: Permission denied"
-        ) as refused:
-            Place(closed / "deeper", download).read(OFFICIAL)
-        assert str(closed) in str(refused.value)
-    with pytest.raises(UnreadableError, match="Permission denied"):
+@pytest.mark.parametrize("download", [True, False])
+def test_a_folder_without_rights_is_one_line_that_names_it(closed, download):
+    with pytest.raises(UnreadableError, match=r"cannot (read|fetch) .*: Permission denied") as refused:
+        Place(closed / "deeper", download).read(OFFICIAL)
+    assert str(closed) in str(refused.value)
+    with pytest.raises(UnreadableError, match=r"closed/file: Permission denied"):
         content_of(closed / "file", MD5)
 
 
