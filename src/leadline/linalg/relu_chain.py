@@ -52,7 +52,7 @@ class ReluChain:
 
     def loss(self, weights: Tensor, x: Tensor, y: Tensor) -> Tensor:
         """(1/2m) sum |output - y|^2."""
-        return (self.output(weights, x) - y).square().sum() / (2 * len(x))
+        return (self.output(weights, x) - y).square().sum().div(2 * len(x))
 
     def hessian(self, weights: Tensor, x: Tensor, y: Tensor, *, chunk: int = 1024) -> Tensor:
         """The exact Hessian (P, P) of the loss, P = layers d^2, in the dtype of `weights`; vec(W) is row-major."""
