@@ -1,6 +1,7 @@
 """The catalogue of listed models, read without torch; `python -m leadline.models.catalog` writes it from the models."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
 from functools import cache
@@ -34,21 +35,21 @@ def entries(pattern: str = "*") -> tuple[Entry, ...]:
     return tuple(entry for entry in _all() if fnmatchcase(entry.name, pattern))
 
 
-def measure() -> list[Entry]:
-    """What the models themselves say, each built at full size on the meta device."""
+def measure(names: Iterable[str] | None = None) -> list[Entry]:
+    """What the models themselves say (all listed ones or these), each built at full size on the meta device."""
     import torch
 
-    from leadline.models import create
-    from leadline.models.names import families
+    from leadline.models.names import families, resolve
 
+    listed = (name for family in families().values() for name in family.rows)
     found = []
     with torch.device("meta"):
-        for family in families().values():
-            for name, row in family.rows.items():
-                model = create(name)
-                size, start = model.parameter_count, str(model.init)
-                shape, blocks = model.input_shape, len(model.blocks)
-                found.append(Entry(name, model.depth, blocks, size, shape, start, family.paper, row))
+        for name in listed if names is None else names:
+            named = resolve(name)
+            model = named.build()
+            row = named.family.rows[name]
+            shape, init, paper = model.input_shape, str(model.init), named.family.paper
+            found.append(Entry(name, model.depth, len(model.blocks), model.parameter_count, shape, init, paper, row))
     return sorted(found, key=lambda entry: (entry.paper, entry.name.rstrip("0123456789"), entry.depth))
 
 

@@ -33,14 +33,16 @@ class DiracConv2d(nn.Conv2d):
         """The kernel that is convolved with."""
         kernel: Tensor = self.weight
         if self.beta is not None:
-            kernel = self.beta.view(-1, 1, 1, 1) * functional.normalize(kernel.flatten(1)).view_as(kernel)
+            unit: Tensor = functional.normalize(kernel.flatten(1))
+            kernel = self.beta.view(-1, 1, 1, 1) * unit.view_as(kernel)
         return kernel if self.alpha is None else kernel + self.delta(self.alpha)
 
     def delta(self, alpha: Tensor) -> Tensor:
         """diag(alpha) delta: alpha_i at the centre of the kernel from channel i to channel i, zero elsewhere."""
         centred = (self.kernel_size[0] // 2,) * 4
         missing = (0, self.in_channels - len(alpha), 0, self.out_channels - len(alpha))
-        return functional.pad(torch.diag_embed(alpha)[:, :, None, None], centred + missing)
+        kernel: Tensor = functional.pad(torch.diag_embed(alpha)[:, :, None, None], centred + missing)
+        return kernel
 
     def forward(self, x: Tensor) -> Tensor:
         return self._conv_forward(x, self.kernel, self.bias)

@@ -61,8 +61,9 @@ class ResNEst(Chain):
         return out
 
     def prediction_weights(self) -> dict[str, nn.Parameter]:
-        """W_L and W_{L+1}: all that can change without changing a feature."""
-        return parameters_under(self, f"{self.boundary_names[-1]}.branch.last", "head")
+        """W_L, W_{L+1} and the last skip's projection, if any: all that can change without changing a feature."""
+        last = self.boundary_names[-1]
+        return parameters_under(self, f"{last}.branch.last", f"{last}.skip", "head")
 
     def feature_finding_weights(self) -> dict[str, nn.Parameter]:
         """phi = {W_{i-1}, theta_i}: all other weights."""
@@ -101,6 +102,7 @@ class AugmentedResNEst(Chain):
         for name in tapped:
             blocks[name].tapped = True
         feature = sequence(pre=blocks[final].pre, branch=sequence(feature=blocks[final].part("feature")))
+        self.lost_projection = blocks[final].kind == "transition"
         super().__init__(stem, {**blocks, final: feature}, heads, takes=takes)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -134,10 +136,10 @@ class AugmentedResNEst(Chain):
         return bottleneck_condition(list(added_maps(self.stem, residual_blocks(self)).values()))
 
     def weighted_layers(self) -> list[str]:
-        """The layers on the longest path; H_L counts as two, since it is in the place of W_{L+1} W_L."""
+        """The layers on the longest path; H_L counts for W_L and W_{L+1} (and a counted projection beside W_L)."""
         *_, final = self.heads
         layers = [name for name in super().weighted_layers() if not name.startswith("head.")]
-        return [*layers, f"head.{final}", f"head.{final}"]
+        return layers + [f"head.{final}"] * (2 + (self.counts_skips and self.lost_projection))
 
 
 def _collect(modules: Sequence[nn.Module], x: Tensor) -> tuple[Tensor, ...]:

@@ -43,7 +43,7 @@ def initialise(module: nn.Module, name: str) -> None:
     if name == "pytorch":
         return
     for layer in module.modules():
-        if isinstance(layer, nn.Conv2d | nn.Linear) and not isinstance(layer, Transition):
+        if isinstance(layer, nn.Conv2d | nn.Linear) and not (isinstance(layer, Transition) or layer.weight.is_meta):
             FILLS[name](layer.weight)
             if layer.bias is not None:
                 nn.init.zeros_(layer.bias)

@@ -28,7 +28,8 @@ class Residual(nn.Module):
         super().__init__()
         self.pre = pre
         self.branch = branch
-        self.skip = None if plain else make_skip()
+        self.skip: nn.Module | None
+        self.register_module("skip", None if plain else make_skip())
         self.post = post
         self.make_skip = make_skip
         self.tapped = False

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from torch import nn
 
-from leadline.core.errors import unknown
+from leadline.core.errors import UsageError
 from leadline.models.chain import Input
 from leadline.models.layers import Style, sequence
 
@@ -14,7 +14,7 @@ STEMS = ("cifar", "mnist", "imagenet")
 def takes(stem: str, in_channels: int | None, allowed: Sequence[str] = STEMS) -> Input:
     """The images a stem is for: cifar and mnist keep the size (3 or 1 channels), imagenet divides it by four."""
     if stem not in allowed:
-        raise unknown("stem", stem, allowed)
+        raise UsageError(f"stem={stem!r}: expected one of {', '.join(allowed)}")
     if stem == "imagenet":
         hint = "; stem='cifar' or stem='mnist' takes small images, in_channels other channels"
         return Input(channels=in_channels or 3, size=224, smallest=64, hint=hint)

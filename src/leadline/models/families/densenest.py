@@ -28,11 +28,8 @@ def construct(
     _, blocks = lay_out(f"densenest-{'conv' if images else 'fc'}-{{}}", depth, [Layout(1, 1, "dense")])
     takes = Input(channels=in_channels or 3, size=32) if images else Input(channels=in_channels or 10)
     sizes = positive("features", [features] * blocks if isinstance(features, int) else features, blocks)
-    widths = accumulate(sizes, initial=takes.channels)
-    functions = [
-        activated_layer(width, size, activation=activation, takes=takes)
-        for width, size in zip(widths, sizes, strict=False)
-    ]
+    widths = accumulate(sizes[:-1], initial=takes.channels)
+    functions = [activated_layer(m, d, activation=activation, takes=takes) for m, d in zip(widths, sizes, strict=True)]
     return DenseNEst(functions, sizes, outputs=positive("num_classes", [num_classes], 1)[0], takes=takes)
 
 
