@@ -4,9 +4,9 @@ A probe says which places it wants to hear (`taps`), and at each moment its sche
 weights, or passes of its own, and yields readings. A reading that cannot be made is a reading with a note.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -34,9 +34,34 @@ class Reading(NamedTuple):
     notes: Mapping[int, str] = {}
 
 
+class Splits(NamedTuple):
+    """Batches `(inputs, targets)` of what is trained on and what is not; each can be gone through again and again."""
+
+    train: Iterable[tuple[Any, Any]]
+    test: Iterable[tuple[Any, Any]]
+
+
+def layers(model: nn.Module) -> dict[str, nn.Parameter]:
+    """What readings along the layers are counted along: every parameter of two or more dimensions, tied ones once.
+
+    A layer's `weight` goes by the name of the layer, anything else by its own.
+
+    >>> list(layers(nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3), nn.RNN(3, 3))))
+    ['0', '2.weight_ih_l0', '2.weight_hh_l0']
+    """
+    found = model.named_parameters()
+    return {name.removesuffix(".weight"): parameter for name, parameter in found if parameter.ndim >= 2}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Moment:
-    """What a probe may look at, and must leave as it is: one batch at one step of one model."""
+    """What a probe may look at, and must leave as it is: one batch at one step of one model.
+
+    Weights are those after the step's update. `heard` is from the step's own passes, over all its micro-batches;
+    `inputs` is one batch, the same at every step, for passes of the probe's own: take their gradients with
+    `torch.autograd.grad`, since `.backward()` would set off what others hang on the parameters. A parameter's `.grad`
+    is what the step was made with, times `scale`. `before` is what the probe's own `before` kept.
+    """
 
     step: int
     model: nn.Module
@@ -46,6 +71,9 @@ class Moment:
     loss: float
     heard: Heard
     optimizer: Optimizer | None = None
+    scale: float = 1.0
+    before: Any = None
+    splits: "Splits | None" = None
     generator: torch.Generator = field(default_factory=lambda: torch.Generator().manual_seed(0))
 
 
@@ -57,9 +85,16 @@ class Probe(Protocol):
 
     @property
     def axis(self) -> Axis:
-        """What the numbers of a reading that has several are counted along."""
+        """What the numbers of a reading that has several are counted along; for layers see `layers`."""
 
     def taps(self, anatomy: "Anatomy") -> Sequence[Tap]:
         """What has to be heard during the forward and backward pass of the step that is read; often nothing."""
 
     def read(self, at: Moment) -> Iterator[Reading]: ...
+
+
+@runtime_checkable
+class Foresighted(Protocol):
+    """A probe that also has to see the model before the step it reads."""
+
+    def before(self, model: nn.Module) -> Any: ...
