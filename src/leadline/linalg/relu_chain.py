@@ -52,7 +52,7 @@ class ReluChain:
 
     def loss(self, weights: Tensor, x: Tensor, y: Tensor) -> Tensor:
         """(1/2m) sum |output - y|^2."""
-        return (self.output(weights, x) - y).square().sum().div(2 * len(x))
+        return (self.output(weights, x) - y).square().sum() / (2 * len(x))
 
     def hessian(self, weights: Tensor, x: Tensor, y: Tensor, *, chunk: int = 1024) -> Tensor:
         """The exact Hessian (P, P) of the loss, P = layers d^2, in the dtype of `weights`; vec(W) is row-major."""
@@ -67,7 +67,7 @@ class ReluChain:
             instead="take a shallower or narrower chain",
             device=weights.device,
         )
-        direct, mixed = weights.new_zeros(2, layers, layers, width**2, width**2)
+        direct, mixed = weights.new_zeros(2, layers, layers, width**2, width**2).unbind()
         for xs, ys in zip(torch.split(x, chunk), torch.split(y, chunk), strict=True):
             self._add(weights, xs.to(weights).T.contiguous(), ys.to(weights).T, direct, mixed)
         direct.diagonal(0, 0, 1).div_(2)  # the transpose of the lower half is added below
