@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from leadline.cli import main, overview, verbs
+from leadline.cli import main
+from leadline.cli._main import overview, verbs
 
 
 def leadline(*words: str) -> "subprocess.CompletedProcess[str]":

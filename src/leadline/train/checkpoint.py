@@ -95,7 +95,7 @@ def load_weights(path: Path, model: nn.Module) -> None:
 
 def _load_model(path: Path, model: nn.Module) -> None:
     tensors, own = _tensors(path / "model.safetensors"), model.state_dict()
-    for name in [*tensors, *own]:
+    for name in [*own, *tensors]:
         found, expected = tensors.get(name), own.get(name)
         if found is None or expected is None or found.shape != expected.shape:
             raise UnreadableError(
