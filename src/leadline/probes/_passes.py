@@ -1,0 +1,121 @@
+"""Passes of a probe's own: a few samples, without autocast, heard by nobody, and the model left exactly as it was."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from leadline.core.errors import LeadlineError
+from leadline.probes import Moment
+from leadline.taps.inputs import Inputs
+from leadline.taps.places import leaves
+from leadline.taps.preserve import preserved
+from leadline.taps.reductions import Reduction
+from leadline.taps.tape import Tap, Tape, quiet
+
+T = TypeVar("T")
+
+
+@contextmanager
+def own_pass(model: nn.Module, *, gradients: bool = False, evaluate: bool = False) -> Iterator[None]:
+    """Run `model` inside as it is (or in evaluation mode), in the dtype of its parameters.
+
+    With `gradients` everything is differentiable, frozen parameters included.
+    """
+    devices = {"cpu", *(parameter.device.type for parameter in model.parameters())}
+    with ExitStack() as stack:
+        stack.enter_context(torch.inference_mode(False))
+        stack.enter_context(quiet(model))
+        stack.enter_context(preserved(model))
+        stack.enter_context(torch.set_grad_enabled(gradients))
+        for device in devices - {"meta"}:
+            stack.enter_context(torch.autocast(device, enabled=False))
+        if evaluate:
+            model.eval()
+        if gradients:
+            for parameter in model.parameters():
+                parameter.requires_grad_(_is_float(parameter))
+        yield
+
+
+def mode(model: nn.Module) -> str:
+    """`train`, `eval`, or `mixed`: how batch norm and dropout behave in a pass as it is."""
+    modes = {module.training for module in model.modules()}
+    return "mixed" if len(modes) > 1 else "train" if True in modes else "eval"
+
+
+def batch_size(inputs: Inputs) -> int:
+    """The length of the first axis of the first input; 0 if there is none."""
+    tensors = (tensor for _, tensor in leaves((inputs.args, dict(inputs.kwargs))) if tensor.ndim)
+    return next((tensor.shape[0] for tensor in tensors), 0)
+
+
+def samples(inputs: Inputs, count: int, *, start: int = 0) -> Inputs:
+    """`count` of the samples: of every tensor whose first axis is the batch's, targets included."""
+    size = batch_size(inputs)
+    if start == 0 and size <= count:
+        return inputs
+    return _each(inputs, lambda tensor: tensor[start : start + count] if tensor.shape[:1] == (size,) else tensor)
+
+
+def followed(inputs: Inputs) -> Inputs:
+    """The same inputs as fresh values that autograd follows where they are floating point."""
+    return _each(
+        inputs, lambda tensor: tensor.detach().clone().requires_grad_().clone() if _is_float(tensor) else tensor
+    )
+
+
+def _is_float(tensor: Tensor) -> bool:
+    return tensor.is_floating_point() or tensor.is_complex()
+
+
+def _each(inputs: Inputs, change: Callable[[Tensor], Tensor]) -> Inputs:
+    def changed(value: Any) -> Any:
+        if isinstance(value, Tensor):
+            return change(value)
+        if isinstance(value, Mapping):
+            return {key: changed(item) for key, item in value.items()}
+        return type(value)(map(changed, value)) if type(value) in (tuple, list) else value
+
+    return Inputs(changed(inputs.args), changed(inputs.kwargs), changed(inputs.targets))
+
+
+def failure(error: Exception) -> str:
+    """A model's own error in one line."""
+    first = (str(error).strip().splitlines() or [""])[0]
+    return f"the model failed on this batch: {type(error).__name__}: {first}"
+
+
+def at_boundaries(
+    at: Moment, inputs: Inputs, measure: Callable[[int, Tensor], T], *, gradients: bool = False, evaluate: bool = False
+) -> list[T | str]:
+    """measure(l, x_l) for every boundary of the chain in one pass; in its place the reason where there is none."""
+    found: dict[int, T] = {}
+    troubles: dict[int, str] = {}
+
+    def listener(index: int) -> Reduction:
+        def listen(tensor: Tensor) -> Tensor:
+            try:
+                with torch.set_grad_enabled(gradients):
+                    found[index] = measure(index, tensor)
+            except (LeadlineError, RuntimeError) as error:
+                troubles[index] = str(error).splitlines()[0]
+            return torch.zeros(0)
+
+        return Reduction(f"boundary {index}", listen, lambda parts: parts[0])
+
+    taps = [Tap(place, listener(index)) for index, place in enumerate(at.anatomy.boundaries)]
+    try:
+        with own_pass(at.model, gradients=gradients, evaluate=evaluate), Tape(at.model, taps) as tape:
+            (followed(inputs) if gradients else inputs).call(at.model)
+    except Exception as error:  # whatever somebody's model raises is the answer, not the end of their training
+        return [failure(error) for _ in taps]
+    heard = tape.read()
+    return [found[i] if i in found else troubles.get(i) or heard.why(tap) for i, tap in enumerate(taps)]
+
+
+def no_chain(at: Moment) -> str:
+    """Why there is nothing to read along the chain of blocks."""
+    return "; ".join(at.anatomy.not_measured) or "no chain of blocks was found"
