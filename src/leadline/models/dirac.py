@@ -45,7 +45,8 @@ class DiracConv2d(nn.Conv2d):
         return kernel
 
     def forward(self, x: Tensor) -> Tensor:
-        return self._conv_forward(x, self.kernel, self.bias)
+        out: Tensor = self._conv_forward(x, self.kernel, self.bias)
+        return out
 
 
 @dataclass(frozen=True, kw_only=True)

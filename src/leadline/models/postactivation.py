@@ -24,7 +24,7 @@ IMAGENET = {
 
 
 def postactivation(
-    make: Callable[[str, Place, int, int, int], nn.Module],
+    make: Callable[[Place, int, int, int], nn.Module],
     counts: Sequence[int],
     *,
     block: str,
@@ -34,11 +34,11 @@ def postactivation(
     num_classes: int | None,
     style: Style,
 ) -> Chain:
-    """Put the parts together; make(block, place, c_in, c_out, stride) builds one block."""
+    """Put the parts together; make((stage, block), c_in, c_out, stride) builds one of `block` kind."""
     takes = stems.takes(stem, in_channels)
     first = stems.activated(stem, takes.channels, widths[0], style=style)
     outputs = [width * EXPANSION[block] for width in widths]
-    blocks = staged(lambda *shape: make(block, *shape), counts, outputs, start=widths[0])
+    blocks = staged(make, counts, outputs, start=widths[0])
     classes = (1000 if stem == "imagenet" else 10) if num_classes is None else num_classes
     return Chain(first, blocks, pooled_linear(outputs[-1], classes), takes=takes)
 

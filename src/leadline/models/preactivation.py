@@ -45,12 +45,12 @@ def preactivated_block(
     return Residual(branch, pre=style.preactivation(channels[0]) if ahead else None, make_skip=skip, plain=plain)
 
 
-def first(stem: str, in_channels: int | None, width: int, *, style: Style) -> tuple[Input, nn.Module]:
+def input_and_stem(stem: str, in_channels: int | None, width: int, *, style: Style) -> tuple[Input, nn.Module]:
     """The images taken and the stem, a convolution alone: norm and activation belong to the first block."""
     takes = stems.takes(stem, in_channels, STEMS)
     return takes, sequence(conv=stems.convolution(stem, takes.channels, width, style=style))
 
 
-def last(channels: int, num_classes: int, *, style: Style) -> nn.Module:
+def activated_head(channels: int, num_classes: int, *, style: Style) -> nn.Module:
     """The head: norm, activation, pooling, linear."""
     return pooled_linear(channels, num_classes, norm=style.normalise(channels), act=style.activate())

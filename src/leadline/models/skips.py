@@ -23,7 +23,7 @@ class ZeroPad(nn.Module):
         return f"added={self.added}, stride={self.stride}"
 
 
-def projection(c_in: int, c_out: int, stride: int, style: Style, normed: bool) -> nn.Module:
+def projection(c_in: int, c_out: int, stride: int, *, style: Style, normed: bool) -> nn.Module:
     """A 1x1 convolution, with its norm where the block adds after normalising."""
     conv = style.conv(c_in, c_out, 1, stride=stride)
     norm = style.normalise(c_out) if normed else None
@@ -36,4 +36,4 @@ def skip_maker(c_in: int, c_out: int, stride: int, *, style: Style, normed: bool
         return nn.Identity
     if style.shortcut == "zero-pad" and c_out >= c_in:
         return partial(ZeroPad, c_in, c_out, stride)
-    return partial(projection, c_in, c_out, stride, style, normed)
+    return partial(projection, c_in, c_out, stride, style=style, normed=normed)

@@ -31,7 +31,7 @@ def construct(
     style = DiracStyle(norm=norm, activation=activation, parametrisation=parametrisation)
     kind, counts = counted("diracnet-{}", depth, (BASIC,), stem=stem, block=None)
 
-    def make(_block: str, _place: Place, c_in: int, c_out: int, stride: int) -> Residual:
+    def make(_place: Place, c_in: int, c_out: int, stride: int) -> Residual:
         return basic(c_in, c_out, stride=stride, style=style, plain=True)
 
     return postactivation(

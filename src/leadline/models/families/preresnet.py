@@ -6,7 +6,7 @@ from leadline.models.blocks.preactivated_bottleneck import preactivated_bottlene
 from leadline.models.chain import Chain
 from leadline.models.family import Family
 from leadline.models.layers import Style, positive
-from leadline.models.preactivation import first, last
+from leadline.models.preactivation import activated_head, input_and_stem
 from leadline.models.residual import Residual
 from leadline.models.stages import Layout, Place, lay_out, staged
 
@@ -28,13 +28,13 @@ def construct(
     style = Style(norm=norm, activation=activation, shortcut=shortcut)
     _, n = lay_out("preplain-{}" if plain else "preresnet-{}", depth, [Layout(9, 2, "bottleneck")])
     sizes = positive("widths", widths, 3)
-    takes, stem_layers = first(stem, in_channels, sizes[0], style=style)
+    takes, stem_layers = input_and_stem(stem, in_channels, sizes[0], style=style)
 
     def make(_place: Place, c_in: int, c_out: int, stride: int) -> Residual:
         return preactivated_bottleneck(c_in, c_out, stride=stride, style=style, plain=plain, erased=erased)
 
     blocks = staged(make, (n, n, n), [4 * width for width in sizes], start=sizes[0])
-    return Chain(stem_layers, blocks, last(4 * sizes[-1], num_classes, style=style), takes=takes)
+    return Chain(stem_layers, blocks, activated_head(4 * sizes[-1], num_classes, style=style), takes=takes)
 
 
 ROWS = {

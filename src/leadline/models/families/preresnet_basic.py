@@ -7,7 +7,7 @@ from leadline.models.blocks.preactivated_basic import preactivated_basic
 from leadline.models.chain import Chain
 from leadline.models.family import Family
 from leadline.models.layers import Style, positive
-from leadline.models.preactivation import first
+from leadline.models.preactivation import input_and_stem
 from leadline.models.residual import Residual
 from leadline.models.stages import Layout, Place, lay_out, staged
 
@@ -28,7 +28,7 @@ def construct(
     style = Style(norm=norm, activation=activation, shortcut=shortcut)
     _, n = lay_out("preresnet-basic-{}", depth, [Layout(6, 2, "basic")])
     sizes = positive("widths", widths, 3)
-    takes, stem_layers = first(stem, in_channels, sizes[0], style=style)
+    takes, stem_layers = input_and_stem(stem, in_channels, sizes[0], style=style)
 
     def make(_place: Place, c_in: int, c_out: int, stride: int) -> Residual:
         return preactivated_basic(c_in, c_out, stride=stride, style=style)

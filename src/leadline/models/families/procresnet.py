@@ -10,7 +10,7 @@ from leadline.models.blocks.transition import transition
 from leadline.models.chain import Chain
 from leadline.models.family import Family
 from leadline.models.layers import Style, positive, sequence
-from leadline.models.preactivation import STEMS, last
+from leadline.models.preactivation import STEMS, activated_head
 from leadline.models.stages import Layout, lay_out
 
 
@@ -42,7 +42,7 @@ def construct(
             blocks[f"transition{stage}"] = transition(before, width, stride=2, style=style, projected=projected)
         for block in range(1, n + 1):
             blocks[f"stage{stage}_block{block}"] = preactivated_bottleneck(width, width, style=style, erased=erased)
-    return Chain(sequence(conv=expand), blocks, last(outputs[-1], num_classes, style=style), takes=takes)
+    return Chain(sequence(conv=expand), blocks, activated_head(outputs[-1], num_classes, style=style), takes=takes)
 
 
 ROWS = {

@@ -36,8 +36,8 @@ def construct(
     label = "plainnet-{}" if plain else "resnet-{}"
     kind, counts = counted(label, depth, (BASIC, BOTTLENECK), stem=stem, block=block)
 
-    def make(block: str, _place: Place, c_in: int, c_out: int, stride: int) -> Residual:
-        return BLOCKS[block](c_in, c_out, stride=stride, style=style, plain=plain)
+    def make(_place: Place, c_in: int, c_out: int, stride: int) -> Residual:
+        return BLOCKS[kind](c_in, c_out, stride=stride, style=style, plain=plain)
 
     return postactivation(
         make,

@@ -37,9 +37,9 @@ def construct(
     usual = 32 if stem == "imagenet" else 8
     paths, width = positive("(cardinality, path_width)", (usual if cardinality is None else cardinality, path_width), 2)
 
-    def make(block: str, place: Place, c_in: int, c_out: int, stride: int) -> Residual:
+    def make(place: Place, c_in: int, c_out: int, stride: int) -> Residual:
         inner = paths * (width * sizes[place[0] - 1] // sizes[0])
-        if block == "basic":
+        if kind == "basic":
             return basic(c_in, c_out, stride=stride, style=style, inner=inner)
         return bottleneck(c_in, c_out, stride=stride, style=style, inner=inner, groups=paths)
 

@@ -14,7 +14,7 @@ from leadline.models.blocks.preactivated_basic import preactivated_basic
 from leadline.models.chain import Chain
 from leadline.models.family import Family
 from leadline.models.layers import Style, positive
-from leadline.models.preactivation import first, last
+from leadline.models.preactivation import activated_head, input_and_stem
 from leadline.models.residual import Residual
 from leadline.models.stages import Layout, Place, lay_out, staged
 
@@ -35,13 +35,13 @@ def construct(
     _, m = lay_out("shortcut-resnet-{}", depth, [Layout(6, 2, "basic")])
     (n,), sizes = positive("shortcut", [shortcut], 1), positive("widths", widths, 3)
     count = max(1, round(2 * m / n))
-    takes, stem_layers = first(stem, in_channels, sizes[0], style=style)
+    takes, stem_layers = input_and_stem(stem, in_channels, sizes[0], style=style)
 
     def make(place: Place, c_in: int, c_out: int, stride: int) -> Residual:
         return preactivated_basic(c_in, c_out, stride=stride, style=style, layers=n, shared=place[1] == 1)
 
     blocks = staged(make, (count,) * 3, sizes, start=sizes[0])
-    chain = Chain(stem_layers, blocks, last(sizes[-1], num_classes, style=style), takes=takes)
+    chain = Chain(stem_layers, blocks, activated_head(sizes[-1], num_classes, style=style), takes=takes)
     if added := count * n - 2 * m:
         per_layer = 9 * sum(c * c for c in sizes) + (2 if norm == "batch" else 1) * sum(sizes)
         change = added * per_layer

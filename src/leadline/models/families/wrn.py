@@ -5,7 +5,7 @@ from leadline.models.blocks.preactivated_basic import preactivated_basic
 from leadline.models.chain import Chain
 from leadline.models.family import Family
 from leadline.models.layers import Style, positive
-from leadline.models.preactivation import first
+from leadline.models.preactivation import input_and_stem
 from leadline.models.residual import Residual
 from leadline.models.stages import Layout, Place, lay_out, staged
 
@@ -26,7 +26,7 @@ def construct(
     _, n = lay_out(f"wrn-{{}}-{widening}", depth, [Layout(6, 4, "basic")])
     factor = positive("widening", [widening], 1)[0]
     sizes = (16 * factor, 32 * factor, 64 * factor)
-    takes, stem_layers = first(stem, in_channels, sizes[0], style=style)
+    takes, stem_layers = input_and_stem(stem, in_channels, sizes[0], style=style)
 
     def make(_place: Place, c_in: int, c_out: int, stride: int) -> Residual:
         return preactivated_basic(c_in, c_out, stride=stride, style=style)
