@@ -1,6 +1,6 @@
 """Passes of a probe's own: a few samples, without autocast, heard by nobody, and the model left exactly as it was."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, TypeVar
 
@@ -10,10 +10,10 @@ from torch import Tensor, nn
 from leadline.core.errors import LeadlineError
 from leadline.probes import Moment
 from leadline.taps.inputs import Inputs
-from leadline.taps.places import leaves
+from leadline.taps.places import Place, leaves
 from leadline.taps.preserve import preserved
 from leadline.taps.reductions import Reduction
-from leadline.taps.tape import Tap, Tape, quiet
+from leadline.taps.tape import Heard, Tap, Tape, quiet
 
 T = TypeVar("T")
 
@@ -88,32 +88,48 @@ def failure(error: Exception) -> str:
     return f"the model failed on this batch: {type(error).__name__}: {first}"
 
 
-def at_boundaries(
-    at: Moment, inputs: Inputs, measure: Callable[[int, Tensor], T], *, gradients: bool = False, evaluate: bool = False
-) -> list[T | str]:
+def at_boundaries(at: Moment, inputs: Inputs, measure: Callable[[int, Tensor], T]) -> list[T | str]:
     """measure(l, x_l) for every boundary of the chain in one pass; in its place the reason where there is none."""
+    found, _ = listen(at, inputs, at.anatomy.boundaries, measure)
+    return found
+
+
+def listen(
+    at: Moment,
+    inputs: Inputs,
+    places: Sequence[Place],
+    measure: Callable[[int, Tensor], T],
+    *,
+    gradients: bool = False,
+    evaluate: bool = False,
+    also: Sequence[Tap] = (),
+    then: Callable[[Any], None] = lambda _: None,
+) -> tuple[list[T | str], Heard]:
+    """measure(k, value at place k) in a pass of its own, and what the taps `also` heard in it.
+
+    With `gradients` the value comes with its graph; `then` gets the model's output while the taps still listen.
+    """
     found: dict[int, T] = {}
     troubles: dict[int, str] = {}
 
     def listener(index: int) -> Reduction:
-        def listen(tensor: Tensor) -> Tensor:
+        def hear(tensor: Tensor) -> Tensor:
             try:
-                with torch.set_grad_enabled(gradients):
-                    found[index] = measure(index, tensor)
+                found[index] = measure(index, tensor)
             except (LeadlineError, RuntimeError) as error:
                 troubles[index] = str(error).splitlines()[0]
             return torch.zeros(0)
 
-        return Reduction(f"boundary {index}", listen, lambda parts: parts[0])
+        return Reduction(str(places[index]), hear, lambda parts: parts[0])
 
-    taps = [Tap(place, listener(index)) for index, place in enumerate(at.anatomy.boundaries)]
+    taps = [Tap(place, listener(index)) for index, place in enumerate(places)]
     try:
-        with own_pass(at.model, gradients=gradients, evaluate=evaluate), Tape(at.model, taps) as tape:
-            (followed(inputs) if gradients else inputs).call(at.model)
+        with own_pass(at.model, gradients=gradients, evaluate=evaluate), Tape(at.model, [*taps, *also]) as tape:
+            then((followed(inputs) if gradients else inputs).call(at.model))
     except Exception as error:  # whatever somebody's model raises is the answer, not the end of their training
-        return [failure(error) for _ in taps]
+        return [failure(error) for _ in taps], Heard({}, {})
     heard = tape.read()
-    return [found[i] if i in found else troubles.get(i) or heard.why(tap) for i, tap in enumerate(taps)]
+    return [found[k] if k in found else troubles.get(k) or heard.why(tap) for k, tap in enumerate(taps)], heard
 
 
 def no_chain(at: Moment) -> str:
