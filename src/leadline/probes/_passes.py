@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from leadline.core.errors import LeadlineError
 from leadline.probes import Moment
-from leadline.taps.inputs import Inputs
+from leadline.taps.inputs import Inputs, understand
 from leadline.taps.places import Place, leaves
 from leadline.taps.preserve import preserved
 from leadline.taps.reductions import Reduction
@@ -135,3 +135,17 @@ def listen(
 def no_chain(at: Moment) -> str:
     """Why there is nothing to read along the chain of blocks."""
     return "; ".join(at.anatomy.not_measured) or "no chain of blocks was found"
+
+
+def training_samples(at: Moment, count: int) -> list[Inputs]:
+    """About `count` samples of what is trained on, batch by batch: of the split if it is there, else of the batch."""
+    if at.splits is None:
+        return [samples(at.inputs, count)]
+    device = next((parameter.device for parameter in at.model.parameters()), torch.device("cpu"))
+    found: list[Inputs] = []
+    for batch in at.splits.train:
+        found.append(_each(samples(understand(at.model, batch), count), lambda tensor: tensor.to(device)))
+        count -= batch_size(found[-1])
+        if count <= 0:
+            break
+    return found
