@@ -1,0 +1,108 @@
+"""Identity skips around plain blocks: y = x + s f(x) wherever a block keeps the shape.
+
+Changes: every block of two or more layers that has no skip and keeps its shape; single layers are taken in pairs.
+Length two is the right one: at zero weights the Hessian of a chain of 2-shortcuts has the same condition number at any
+depth, with length one it grows with depth, with three it vanishes (Li et al., Theorem 2). The default s is one over
+the root of the number of skips R: R branches then add what one block had, where s = 1 would have the output's variance
+grow with every block (Li et al., section 4.1), without norms until it overflows. `scale=1` is the published block.
+Helps: deep nets without skips, whose gradients vanish or whose representations collapse (Oyedotun et al., section 4;
+Zaeemzadeh et al., Theorem 1). Blocks that change the shape are left as they are.
+Costs: one addition per skip, and its input is kept for as long as the block runs.
+Undone: by taking the hooks away that add; names in the state dict never change.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from torch import Tensor
+
+from leadline.core.errors import UsageError
+from leadline.remedies._treatment import Treatment
+from leadline.taps.anatomy import Block
+from leadline.taps.places import Place
+
+
+def apply(at: Treatment, *, scale: float | None = None) -> str:
+    """`scale` is s, the factor of the branches."""
+    if scale is not None and not scale > 0:
+        raise UsageError(f"scale={scale}: expected a positive number, the factor of the branches")
+    spans = list(_spans(at))
+    factor = scale or len(spans) ** -0.5 if spans else 1.0
+    for span in spans:
+        bypass = Bypass(factor, copy=at.wiring.is_overwritten(span.start))
+        at.at(span.start, bypass.take)
+        at.at(span.end, bypass.give)
+        at.say(span.name, "now x + f(x)" if factor == 1 else f"now x + {factor:.3g} f(x)")
+    return "no two layers in a row that keep the shape are without a skip"
+
+
+class Bypass:
+    """Remembers a block's input until its output is there."""
+
+    def __init__(self, scale: float, *, copy: bool) -> None:
+        self.scale, self.copy = scale, copy
+        self._x: Tensor | None = None
+
+    def take(self, x: Tensor) -> None:
+        self._x = x.clone() if self.copy else x  # a copy where the block overwrites its input
+
+    def give(self, y: Tensor) -> Tensor:
+        x, self._x = self._x, None
+        if x is None:
+            raise UsageError("a skip ends before it begins: the layers it was put around are called in another order")
+        return x + y if self.scale == 1 else x + self.scale * y
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_x": None}
+
+
+@dataclass(frozen=True)
+class Span:
+    """Consecutive blocks that get one skip, and the places where its two ends are met."""
+
+    blocks: tuple[Block, ...]
+    start: Place
+    end: Place
+
+    @property
+    def name(self) -> str:
+        return " … ".join(dict.fromkeys((self.blocks[0].name, self.blocks[-1].name)))
+
+
+def _spans(at: Treatment) -> Iterator[Span]:
+    gaps = {gap.after for gap in at.anatomy.gaps}
+    blocks, index = at.anatomy.blocks, 0
+    while index < len(blocks):
+        one, two = blocks[index : index + 1], blocks[index : index + 2]
+        if _keeps_shape(one) and _layers(at, one[0]) > 1:
+            found = one
+        elif len(two) == 2 and index not in gaps and _keeps_shape(two) and all(_layers(at, b) == 1 for b in two):
+            found = two
+        else:
+            index += 1
+            continue
+        index += len(found)
+        behind = blocks[index : index + 1] if index - 1 not in gaps else ()
+        span = _span(found, behind)
+        if span is None:
+            at.leave(found[0].name, "its ends are met only in modules that are called several times")
+        else:
+            yield span
+
+
+def _keeps_shape(blocks: tuple[Block, ...]) -> bool:
+    return all(block.kind == "plain" for block in blocks) and blocks[0].in_shape == blocks[-1].out_shape
+
+
+def _layers(at: Treatment, block: Block) -> int:
+    return sum(p.ndim >= 2 for name in block.modules for p in at.model.get_submodule(name).parameters())
+
+
+def _span(blocks: tuple[Block, ...], behind: tuple[Block, ...]) -> Span | None:
+    """The ends of the skip; a block that is one module gets it in each of its calls."""
+    start, end = blocks[0].input, blocks[-1].output
+    if len(blocks) == 1 and blocks[0].modules == (start.module,) == (end.module,):
+        return Span(blocks, replace(start, call=None), replace(end, call=None))
+    ends = [place for place in (end, *(block.input for block in behind)) if place.call is None]
+    return Span(blocks, start, ends[0]) if ends and start.call is None else None
