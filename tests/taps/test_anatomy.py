@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from leadline.core.errors import UsageError
+from leadline.models import create
 from leadline.taps.anatomy import Anatomy, anatomy
 
 PLAIN, IDENTITY, TRANSITION = "plain", "identity", "transition"
@@ -61,6 +62,32 @@ def test_blocks_are_found_and_nothing_is_left_behind(name: str) -> None:
     assert len({block.name for block in found.blocks}) == len(found.blocks)
     assert found.parameters == sum(parameter.numel() for parameter in foreign.model.parameters())
     assert sum(block.parameters for block in found.blocks) <= found.parameters
+
+
+OWN = {
+    "resnet-20": {IDENTITY: 7, TRANSITION: 2},
+    "resnext-20": {IDENTITY: 3, TRANSITION: 3},
+    "plainnet-20": {PLAIN: 9},
+    "preplain-20": {PLAIN: 6},
+    "procresnet-22": {IDENTITY: 6, PLAIN: 2},
+    "diracnet-20": {PLAIN: 9},
+    "shortcut-resnet-20": {IDENTITY: 6, TRANSITION: 3},
+    "resnest-conv-8": {IDENTITY: 3},
+    "a-resnest-conv-8": {PLAIN: 3},
+    "densenest-conv-5": {PLAIN: 4},
+    "shortcut-net-16": {IDENTITY: 8},
+    "shortcut-net-16-plain": {PLAIN: 8},
+}
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_blocks_of_our_own_networks_are_those_they_are_built_of(name: str) -> None:
+    model = create(name)
+    shape = (10,) if name.startswith("shortcut-net") else (3, 16, 16)
+    found = anatomy(model, torch.randn(2, *shape))
+    assert Counter(block.kind for block in found.blocks) == OWN[name]
+    made_of = {block.modules[0].split(".")[1] for block in found.blocks}
+    assert made_of == {name for name, _ in model.blocks.named_children()}
 
 
 PRE_NORM = ["vit_b_16", "resnetv2_50", "convnext_atto", "mixer", "gpt2", "llama", "hf_vit", "preactivation", "resnet50"]

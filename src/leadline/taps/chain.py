@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Literal
 
 from torch import nn
@@ -16,7 +18,8 @@ from leadline.taps.skips import SUMS, Layers
 from leadline.taps.trace import Call, Trace
 
 MANY = 3
-"""A module called once, with a chain of at least this many parameterised pieces inside, is a container, not a block."""
+"""How many parameterised layers a block of a network without skips may have, and how many pieces make a container of a
+module that is called once."""
 
 
 _LATE = 1 << 60
@@ -103,7 +106,7 @@ class Chain:
     def _results(self) -> list[tuple[int, int, int, int]]:
         """Where in the flow each call's earliest and latest results and earliest inputs are, and its index; sorted."""
         found = []
-        for index, call in enumerate(self.trace.calls):
+        for index, call in enumerate(self.trace.calls[1:], start=1):
             taken, given = (
                 [self.flow.position[met.value] for met in side if met.value in self.flow.position]
                 for side in (call.inputs, call.outputs)
@@ -195,11 +198,10 @@ class Chain:
 
     @cached_property
     def repeated(self) -> list[Call]:
-        """In a chain without joins: the smallest composite modules of which there are several alike."""
+        """In a chain without joins: the largest modules of a few layers of which there are several alike."""
         alike = Counter(_signature(call.module) for call in self.composites)
         several = [call for call in self.composites if alike[_signature(call.module)] > 1]
-        holders = {id(outer) for call in several for outer in call.around()}
-        return self._outermost(c for c in several if id(c) not in holders)
+        return self._outermost(call for call in several if self._layers_inside[id(call)] <= MANY)
 
     # -- pieces ------------------------------------------------------------------------------------------------------
 
@@ -216,18 +218,21 @@ class Chain:
 
     def weight(self, pieces: Iterable[Piece]) -> int:
         """How many calls of single parameterised layers the pieces are made of."""
-        return sum(max(1, sum(self._inside[id(c)] for c in p.calls)) for p in pieces if p.sort != "free")
+        inside = self._count_inside(self.is_leaf)
+        return sum(max(1, sum(inside[id(call)] for call in p.calls)) for p in pieces if p.sort != "free")
 
     @cached_property
-    def _inside(self) -> Counter[int]:
-        """How many single layers were called within each call, itself included."""
-        leaves = [call for call in self.trace.calls if self.is_leaf(call)]
-        return Counter(id(call) for leaf in leaves for call in (leaf, *leaf.around()))
+    def _layers_inside(self) -> Counter[int]:
+        return self._count_inside(lambda call: self.is_leaf(call) and self._has_weight(call))
+
+    def _count_inside(self, what: Callable[[Call], bool]) -> Counter[int]:
+        """How many of these calls happened within each call, itself included."""
+        return Counter(id(outer) for call in self.trace.calls if what(call) for outer in (call, *call.around()))
 
     def blocks(self) -> list[Stretch]:
         """What to measure, in order: from the first to the last piece at the level of repeated blocks."""
         pieces = self._level()
-        bypassed = [piece for piece in pieces if self._is_concatenated(piece)]
+        bypassed = [piece for piece in pieces if self._is_bypassed(piece)]
         if not bypassed:
             return [self._stretch(piece) for piece in pieces]
         way = self._route(bypassed[0])
@@ -248,7 +253,7 @@ class Chain:
             pieces = several
         if not joined:
             return []
-        if any(self._is_concatenated(piece) for piece in joined):
+        if any(self._is_bypassed(piece) for piece in joined):
             return self._tidy(pieces)
         first, last = pieces.index(joined[0]), pieces.index(joined[-1])
         return self._tidy(pieces[first : last + 1])
@@ -267,17 +272,28 @@ class Chain:
         host = min((call.parent for call in piece.calls if call.parent), key=lambda host: len(list(host.around())))
         calls = [call for call in self.trace.calls if call.parent is host and call.has_parameters]
         known = set(self.cuts)
-        note = "values also pass it by and are concatenated later"
         way = route(self.flow, calls)
-        return [s if {s.start, s.end} <= known else Stretch(s.start, s.end, s.calls, note) for s in way]
+        kinds = [re.sub(r"\d+", "*", stretch.calls[0].name) for stretch in way]
+        repeated = [index for index, kind in enumerate(kinds) if kinds.count(kind) > 1] or [0, len(way) - 1]
+        note = "values also pass it by"
+        return [
+            stretch if {stretch.start, stretch.end} <= known else replace(stretch, note=note)
+            for stretch in way[repeated[0] : repeated[-1] + 1]
+        ]
 
-    def _is_concatenated(self, piece: Piece) -> bool:
-        """Open because values are carried past it and concatenated afterwards, as in a U-Net."""
+    def _is_bypassed(self, piece: Piece) -> bool:
+        """Open because values are carried past many modules: concatenated as in a U-Net, or read by a head each."""
         if piece.sort != "open" or len(piece.calls) < MANY:
             return False
         inner = self.flow.between(self.cuts[piece.start], self.cuts[piece.end])
-        joins = [value for value in cuts(inner, self.flow.everything)[1:] if len(self.flow.inside(value)) > 1]
-        return any(operation(value) == "cat" for value in joins)
+        place = {value: index for index, value in enumerate(inner)}
+        given = [place[m.value] for c in piece.calls if not self.is_leaf(c) for m in c.outputs if m.value in place]
+        for first, last in pairwise(cuts(inner, self.flow.everything)):
+            low, high = place[first], place[last]
+            many = sum(low < index <= high for index in given) >= MANY
+            if len(self.flow.inside(last)) > 1 and (many or operation(last) == "cat"):
+                return True
+        return False
 
     def _clear_of(self, calls: Iterable[Call], units: Iterable[Call]) -> list[Call]:
         taken = {place for unit in units for place in range(*self._spans[id(unit)])}

@@ -3,7 +3,7 @@
 import sys
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
@@ -63,7 +63,7 @@ class _Slot:
 
     def fill(self, reduction: Reduction, tensor: Tensor) -> None:
         try:
-            with torch.no_grad(), torch.autocast(tensor.device.type, enabled=False):
+            with torch.no_grad(), _full_precision(tensor.device.type):
                 self.result = reduction.map(tensor)
         except RuntimeError as error:  # a measurement must not end somebody's training
             self.failure = f"{reduction.name} failed: {str(error).splitlines()[0]}"
@@ -233,13 +233,10 @@ class Tape:
         lines, parts = self._lines, self._fetch()
         troubles = {line.tap: self._why(line) for line in lines}
         everyone = gather(parts) if gather else [parts]
-        kept = {}
-        for index, line in enumerate(lines):
-            factor = scale**-line.tap.reduction.degree if line.tap.of == "gradient" else 1.0
-            with np.errstate(all="ignore"):
-                pieces = [piece * factor for theirs in everyone for piece in theirs.get(index, [])]
-                if pieces:
-                    kept[line.tap] = np.asarray(line.tap.reduction.merge(pieces), dtype=np.float64)
+        with np.errstate(all="ignore"):
+            heard = sorted(set().union(*everyone))
+            kept = dict(_merged(lines[index].tap, index, everyone, scale) for index in heard)
+        for line in lines:
             line.clear()
         self._passes = 0
         return Heard(kept, troubles)
@@ -258,6 +255,12 @@ class Tape:
         for (index, _), array in zip(results, _to_host([result for _, result in results]), strict=True):
             parts.setdefault(index, []).append(array)
         return parts
+
+
+def _merged(tap: Tap, index: int, everyone: Sequence[Parts], scale: float) -> tuple[Tap, Array]:
+    factor = scale**-tap.reduction.degree if tap.of == "gradient" else 1.0
+    pieces = [piece * factor for parts in everyone for piece in parts.get(index, [])]
+    return tap, np.asarray(tap.reduction.merge(pieces), dtype=np.float64)
 
 
 def _trouble(tap: Tap, tensor: Tensor | None, recomputed: bool) -> str:
@@ -300,6 +303,10 @@ def _around(
 def _listenable(model: nn.Module) -> dict[str, nn.Module]:
     """The modules that take hooks: all but scripted ones."""
     return {name: module for name, module in model.named_modules() if not isinstance(module, torch.jit.ScriptModule)}
+
+
+def _full_precision(device: str) -> AbstractContextManager[Any]:
+    return torch.autocast(device, enabled=False) if torch.is_autocast_enabled(device) else nullcontext()
 
 
 def _in_backward() -> bool:

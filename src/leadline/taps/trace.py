@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import CheckpointFunction
 
-from leadline.core.errors import UsageError
+from leadline.core.errors import LeadlineError, UsageError
 from leadline.taps.dataflow import Value, order, value_of
 from leadline.taps.inputs import Inputs
 from leadline.taps.places import Path, Place, Side, leaves, version
@@ -125,6 +125,8 @@ def trace(model: nn.Module, inputs: Inputs) -> Trace:
         try:
             with torch.enable_grad():
                 _followed(inputs).call(model)
+        except LeadlineError:
+            raise
         except Exception as error:
             reason = str(error).strip().splitlines() or [""]
             raise UsageError(f"the model failed on this batch: {type(error).__name__}: {reason[0]}") from error
