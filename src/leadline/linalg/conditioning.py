@@ -100,7 +100,7 @@ def condition(
     low, top = (values[0], values[-1]) if finite else (math.nan, math.nan)
     floor = method_floor(shape, method)
     tol = max(floor, rounding_tolerance(shape, dtype) if tolerance is None else tolerance)
-    kept = [value for value in values if value > tol * top]
+    kept = values if low > tol * top else [value for value in values if value > tol * top]
     lost = len(values) - len(kept) if finite else 0
     exact = finite and (top == 0 or structural > 0 or (low <= floor * top and floor < tol / 1000))
     name = str(dtype).removeprefix("torch.")

@@ -6,7 +6,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-CHUNK = 2**18  # elements converted to float64 at a time: what the second-level cache holds
+CHUNK = 2**17  # elements converted to float64 at a time: what the second-level cache holds
 
 
 def pieces(parts: Tensor) -> Iterator[Tensor]:
