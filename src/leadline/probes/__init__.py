@@ -13,11 +13,14 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from leadline.core.when import When
+from leadline.probes._layers import layers
 from leadline.taps.inputs import Inputs
 from leadline.taps.tape import Heard, Tap
 
 if TYPE_CHECKING:
     from leadline.taps.anatomy import Anatomy
+
+__all__ = ["Axis", "Foresighted", "Moment", "Probe", "Reading", "Splits", "Value", "layers"]
 
 Axis = Literal["block", "boundary", "layer"]
 Value = float | Sequence[float]
@@ -39,18 +42,6 @@ class Splits(NamedTuple):
 
     train: Iterable[tuple[Any, Any]]
     test: Iterable[tuple[Any, Any]]
-
-
-def layers(model: nn.Module) -> dict[str, nn.Parameter]:
-    """What readings along the layers are counted along: every parameter of two or more dimensions, tied ones once.
-
-    A layer's `weight` goes by the name of the layer, anything else by its own.
-
-    >>> list(layers(nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3), nn.RNN(3, 3))))
-    ['0', '2.weight_ih_l0', '2.weight_hh_l0']
-    """
-    found = model.named_parameters()
-    return {name.removesuffix(".weight"): parameter for name, parameter in found if parameter.ndim >= 2}
 
 
 @dataclass(frozen=True, kw_only=True)
