@@ -274,7 +274,11 @@ def _trouble(tap: Tap, tensor: Tensor | None, recomputed: bool) -> str:
 
 
 def _to_host(tensors: Sequence[Tensor]) -> list[Array]:
-    """Small tensors as float64 arrays: one copy off each device and dtype, however many they are."""
+    """Small tensors as float64 arrays: one copy off each device and dtype, however many they are.
+
+    Those that are distributed over processes (DTensor) are put together first; every process has to read then.
+    """
+    tensors = [tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor for tensor in tensors]
     groups: dict[tuple[torch.device, torch.dtype], list[int]] = {}
     for index, tensor in enumerate(tensors):
         groups.setdefault((tensor.device, tensor.dtype), []).append(index)
