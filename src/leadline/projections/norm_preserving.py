@@ -134,7 +134,7 @@ def tangent(gradient: Tensor, kernel: Tensor, onto: Isometry) -> Tensor:
         values = table.values(taps)
         leaving = table.differential(table.mirror(values), table.values(change))
         steps = 1 if onto.is_matrix else TANGENT_STEPS
-        return onto.kernel(change + _gauss_newton(onto, values, leaving, damping=TOLERANCE, steps=steps), gradient)
+        return onto.kernel(change + _gauss_newton(onto, values, leaving, damping=0.0, steps=steps), gradient)
 
 
 def deviation(kernel: Tensor, onto: Isometry) -> float:

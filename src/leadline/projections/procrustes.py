@@ -104,9 +104,8 @@ class Procrustes:
     def project(self) -> tuple[Projected, ...]:
         """Every kernel onto its set, from wherever it is; one that is there already is left as it is."""
         former = [site.kernel.detach().clone() for site in self.sites]
-        notes = [_look(site) for site in self.sites]
         self._write(warm=False)
-        return tuple(_report(*what) for what in zip(self.sites, former, notes, strict=True))
+        return tuple(_report(site, kernel) for site, kernel in zip(self.sites, former, strict=True))
 
     def step(self) -> bool:
         """One optimiser step has been made: projects if it is time to, and says whether it did."""
@@ -202,19 +201,14 @@ def _own_kernel(name: str, conv: Conv) -> nn.Parameter:
     return kernel
 
 
-def _look(site: Site) -> str:
-    grid = tuple(2 * taps - 1 for taps in site.onto.layout.axes)
-    lost = symbol_spectrum(site.kernel, site.onto.layout, grid).condition.lost
-    return f"rank-deficient before, {lost} directions chosen arbitrarily" if lost else ""
-
-
-def _report(site: Site, former: Tensor, note: str) -> Projected:
-    new = site.kernel.detach()
+def _report(site: Site, former: Tensor) -> Projected:
+    new, form = site.kernel.detach(), site.onto.layout
+    lost = symbol_spectrum(former, form, tuple(2 * taps - 1 for taps in form.axes)).condition.lost
     return Projected(
         name=site.name,
         target=site.onto.target,
         before=deviation(former, site.onto),
         after=deviation(new, site.onto),
         moved=float(torch.linalg.vector_norm((new - former).double()) / torch.linalg.vector_norm(former.double())),
-        note=note,
+        note=f"rank-deficient before, {lost} directions chosen arbitrarily" if lost else "",
     )
