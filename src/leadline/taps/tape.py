@@ -128,6 +128,7 @@ class Tape:
                 raise unknown("module", place.module, self._modules)
             self._places.setdefault((place.module, place.side), {}).setdefault(place, []).append(line)
         self._hooks = ExitStack()
+        self.listening = False
         self._passes = 0
         self._begin(open=False)
 
@@ -162,11 +163,12 @@ class Tape:
             for name in dict.fromkeys(name for name, _ in self._places):
                 _around(self._modules[name], hooks, partial(self._before, name), partial(self._after, name))
             self._hooks = hooks.pop_all()
+        self.listening = True
 
     def pause(self) -> None:
         """Remove every hook, but keep the model claimed."""
         self._hooks.close()
-        self._open = False
+        self.listening = self._open = False
 
     # -- listening ---------------------------------------------------------------------------------------------------
 
@@ -336,12 +338,14 @@ def quiet(model: nn.Module) -> Iterator[None]:
     if tape is None:
         yield
         return
+    listening = tape.listening
     tape.pause()
     try:
         yield
     finally:
         _attached[model] = tape
-        tape.resume()
+        if listening:
+            tape.resume()
 
 
 @contextmanager
