@@ -4,13 +4,15 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from foreign import Foreign
+from foreign import Foreign, declare_vision_operators
 from torch import Tensor, nn
 
 from leadline.probes import Moment, Probe, Reading
 from leadline.taps.anatomy import anatomy
 from leadline.taps.inputs import Inputs, understand
 from leadline.taps.tape import Heard, Tape
+
+declare_vision_operators()  # before transformers imports torchvision
 
 
 def moment(
@@ -60,3 +62,14 @@ def read(probe: Probe, at: Moment) -> dict[str, Reading]:
             assert isinstance(value, float | int), reading
             assert value == value or place in reading.notes or -1 in reading.notes, f"silent nan in {reading}"
     return found
+
+
+def double(foreign: Foreign) -> Foreign:
+    """The same in double precision."""
+
+    def wide(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: wide(item) for key, item in value.items()}
+        return value.double() if isinstance(value, Tensor) and value.is_floating_point() else value
+
+    return Foreign(foreign.model.double(), wide(foreign.inputs), wide(foreign.targets), foreign.loss_fn)

@@ -110,14 +110,14 @@ def _linear(node: Any, gains: Gains) -> float:
 
 def _batch_norm(node: Any, gains: Gains) -> float:
     if node._saved_training:
-        scale = float(node._saved_result2.max())
+        scale = float(node._saved_result2.detach().max())
     else:
         scale = float((node._saved_running_var + node._saved_eps).rsqrt().max())
     return _only(gains) * scale * _largest(node._saved_weight)
 
 
 def _norm(node: Any, gains: Gains) -> float:
-    return _only(gains) * float(node._saved_result2.max()) * _largest(node._saved_weight)
+    return _only(gains) * float(node._saved_result2.detach().max()) * _largest(node._saved_weight)
 
 
 def _elu(node: Any, gains: Gains) -> float:
