@@ -1,8 +1,8 @@
 """Gram matrices and triangular factors of long matrices in float64, without a second copy of the data."""
 
 from collections.abc import Iterator
-from itertools import pairwise
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -13,20 +13,27 @@ def pieces(parts: Tensor) -> Iterator[Tensor]:
     """The matrix [X_1 X_2 ...] of parts (p, rows, columns), cut by columns into float64 pieces (q, rows, few)."""
     _, rows, columns = parts.shape
     for group in torch.split(parts, max(1, CHUNK // (rows * columns))):
-        for piece in torch.split(group, max(1, CHUNK // (rows * group.shape[0])), dim=2):
+        step = max(1, CHUNK // (rows * len(group)), 2 * rows if len(group) == 1 else 1)
+        for piece in torch.split(group, step, dim=2):
             yield piece.double()
 
 
 def gram(parts: Tensor) -> Tensor:
-    """sum_p X_p X_p^T in float64 for parts (p, rows, columns); only blocks on and above the diagonal are multiplied."""
+    """sum_p X_p X_p^T in float64 for parts (p, rows, columns)."""
     rows = parts.shape[1]
-    edges = [rows * quarter // 4 for quarter in range(5)] if rows >= 64 else [0, rows]
     total = torch.zeros(rows, rows, dtype=torch.float64, device=parts.device)
     for piece in pieces(parts):
-        for start, stop in pairwise(edges):
-            block, right = piece[:, start:stop], piece[:, start:].mT
-            total[start:stop, start:] += (block @ right).sum(0) if piece.shape[0] > 1 else block[0] @ right[0]
-    return total.triu() + total.triu(1).mT
+        total += _square(piece)
+    return total
+
+
+def _square(piece: Tensor) -> Tensor:
+    """NumPy knows a matrix times its own transpose and does half the work."""
+    if len(piece) == 1 and piece.device.type == "cpu":
+        single = piece[0].contiguous().numpy()
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is judged later
+            return torch.from_numpy(single @ single.T)
+    return (piece @ piece.mT).sum(0)
 
 
 def triangle(parts: Tensor) -> Tensor:
