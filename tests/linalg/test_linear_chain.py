@@ -199,6 +199,10 @@ def test_bad_samples_are_refused_and_nan_stays_nan() -> None:
         Moments.of(torch.ones(4, 3), torch.ones(4, 2))
     with pytest.raises(UsageError, match=r"expected samples"):
         Moments.of(torch.ones(0, 3), torch.ones(0, 3))
+    with pytest.raises(UsageError, match=r"chains \(layers, d, d\) of one width; got \[\]"):
+        pad([], shortcut=2)
+    with pytest.raises(UsageError, match=r"got \[\(2, 3, 3\), \(2, 4, 4\)\]"):
+        pad([torch.zeros(2, 3, 3), torch.zeros(2, 4, 4)], shortcut=2)
     with pytest.raises(UsageError, match="at least one layer per unit"):
         zero_hessian(Moments.of(*samples()), shortcut=0, units=2)
     reading = spectrum(hessian(torch.full((2, WIDTH, WIDTH), math.nan), Moments.of(*samples()), shortcut=2))

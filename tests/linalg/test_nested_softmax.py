@@ -124,6 +124,13 @@ def test_predictable_features_change_nothing() -> None:
     assert fits.objective[:3] == pytest.approx(softmax_prefixes(batches, moments, ridge=1e-2, tolerance=1e-6).objective)
 
 
+def test_too_many_classes_are_refused_before_the_first_sweep() -> None:
+    features, labels = [torch.randn(20, 1) for _ in range(60)], torch.zeros(20, dtype=torch.int64)
+    moments = feature_gram([(features, labels)], classes=400_000)
+    with pytest.raises(UsageError, match=r"softmax heads of 400,000 classes on 60 prefixes of 20 features needs .* GB"):
+        softmax_prefixes(lambda: pytest.fail("swept"), moments)
+
+
 def test_misuse_is_one_line() -> None:
     batches, moments, _, _ = problem()
     with pytest.raises(UsageError, match=r"a ridge above 0, the certificate divides by it; got 0"):

@@ -49,6 +49,8 @@ def pad(chains: Sequence[Tensor], *, shortcut: int) -> tuple[Tensor, Tensor]:
 
     Pass `real` on, so that the padding stays as it is: it has no gradient, and its rows of the Hessian are zero.
     """
+    if not chains or len({chain.shape[1:] for chain in chains}) > 1:
+        raise UsageError(f"expected chains (layers, d, d) of one width; got {[tuple(chain.shape) for chain in chains]}")
     depth, width = max(len(chain) for chain in chains), chains[0].shape[-1]
     idle = torch.zeros(width, width) if shortcut else torch.eye(width)
     weights = torch.stack([torch.cat([c, idle.to(c).expand(depth - len(c), width, width)]) for c in chains])

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from leadline.core.errors import UsageError
+from leadline.linalg import memory
 from leadline.linalg.nested_fit import (
     Batch,
     FeatureGram,
@@ -161,6 +162,12 @@ def _entropy(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 def _minimise(sweep: _Sweep, *, ridge: float, tolerance: float, passes: int) -> Tensor:
     """L-BFGS on all prefixes side by side, each with its own step; those that are done leave the sweep."""
     size, prefixes, _ = sweep.inside.shape
+    memory.require(
+        8 * (2 * HISTORY + 8) * size * prefixes * sweep.classes,
+        f"softmax heads of {sweep.classes:,} classes on {prefixes} prefixes of {size:,} features",
+        instead="fit fewer prefixes or pool the features",
+        device=sweep.inside.device,
+    )
     theta = torch.zeros(size, prefixes, sweep.classes, dtype=torch.float64, device=sweep.inside.device)
     active = list(range(prefixes))
 
