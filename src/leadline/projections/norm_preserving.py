@@ -183,8 +183,7 @@ def _gauss_newton(onto: Isometry, values: Tensor, excess: Tensor, *, damping: fl
     """The D of `steps` conjugate gradients on min |J D + E|^2 + mu |D|^2, from D = 0."""
     table = onto.correlation(values)
     mirrored = table.mirror(values)
-    residual = -excess
-    descent = onto.within(table.adjoint(mirrored, residual))
+    residual, descent = -excess, -onto.within(table.adjoint(mirrored, excess))
     if steps == 0:
         return LENGTH * descent
     total, direction, slope = torch.zeros_like(descent), descent, descent.square().sum()
