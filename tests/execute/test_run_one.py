@@ -13,6 +13,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from leadline.analysis.profile import Profile
 from leadline.core.config import RunConfig
 from leadline.core.errors import UsageError
 from leadline.execute.run_one import Diverged, Settings, Stopped, device, run_one
@@ -66,6 +67,48 @@ def test_stopping_anywhere_and_going_on_changes_nothing(tmp_path: Path) -> None:
             assert stopped.exit_code == 130
     assert stops >= 3
     assert content(result.folder) == whole
+
+
+PROBES = (
+    "light",
+    "update_ratio@every:7",
+    "gradient_range@log:2",
+    "generalisation_gap@every:10",
+    "activation_range@end",
+)
+
+
+def test_a_run_with_probes_can_be_stopped_anywhere_too(tmp_path: Path) -> None:
+    whole = run_one(config(probes=PROBES), tmp_path / "whole")
+    asked = iter(range(1000))
+    settings = Settings(stop=lambda: next(asked) % 7 == 6)
+    stops = 0
+    while True:
+        try:
+            result = run_one(config(probes=PROBES), tmp_path / "pieces", settings=settings)
+            break
+        except Stopped:
+            stops += 1
+    assert stops >= 3
+    assert content(result.folder) == content(whole.folder)
+    readings = read(whole.folder.path).readings
+    for probe, steps in {
+        "gradient_norm_ratio": range(30),
+        "update_ratio": range(0, 30, 7),
+        "activation_range": [29],
+    }.items():
+        assert sorted(set(readings.where(probe=probe)["step"].tolist())) == list(steps)
+
+
+def test_probes_are_described_and_change_no_weight(tmp_path: Path) -> None:
+    read_out, silent = (run_one(config(probes=probes), tmp_path) for probes in (PROBES, ()))
+    assert content(read_out.folder)[2] == content(silent.folder)[2]
+    run = read(read_out.folder.path)
+    assert run.record["probes"]["update_ratio"] == {"axis": "layer", "when": "every:7", "args": {}}
+    profile = Profile.of_run(run)
+    assert profile.names("gradient_norm_ratio")[0] == "blocks.stage1_block1"
+    assert len(profile["gradient_norm_ratio/ratio"]) == 9 and math.isfinite(profile["generalisation_gap/gap"][0])
+    assert not any(profile.notes(metric) for metric in profile.metrics if "transition" not in metric)
 
 
 COMMAND = [sys.executable, "-m", "leadline", "train", "resnet-20", "--arg", "widths=4,4,8", "--lr", "0.05", "--steps"]
@@ -162,6 +205,7 @@ def test_best_weights_and_last_weights_are_told_apart(tmp_path: Path) -> None:
         ({"data": {"name": "digits", "batch_size": 5000}}, "5000"),
         ({"training": {"accumulate": 7}}, "64|128"),
         ({"model": {"name": "resnet-20", "args": {"nrm": "none"}}}, "nrm"),
+        ({"probes": ["weight_nrm"]}, "unknown probe 'weight_nrm'; did you mean 'weight_norm'"),
     ],
 )
 def test_what_cannot_be_run_leaves_nothing_behind(tmp_path: Path, change: dict[str, object], said: str) -> None:

@@ -28,6 +28,9 @@ class Notes:
         assert step == len(self.losses)
         self.losses.append(value)
 
+    def updated(self, step: int, loss: Tensor) -> None:
+        assert loss.item() == self.losses[step]
+
     def after(self, steps: int) -> bool:
         return steps != self.stop_after
 

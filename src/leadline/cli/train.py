@@ -64,6 +64,9 @@ class Train:
     """largest gradient norm"""
     checkpoint_blocks: bool = False
     """keep only the boundaries between blocks in memory and recompute the rest"""
+    probes: str | None = None
+    """what to read on the way: light, standard, full, or names from `leadline list probes` with their schedules:
+    light,weight_condition@every:50"""
     seed: int | None = None
     """decides initial weights, order and augmentation"""
     set: Annotated[tuple[str, ...], UseAppendAction] = ()
@@ -135,12 +138,21 @@ def resolve(options: Train) -> RunConfig:
             values = merge(values, {part: {field: value}})
     if options.checkpoint_blocks:
         values = merge(values, {"training": {"checkpoint_blocks": True}})
+    if options.probes is not None:
+        values["probes"] = spelled(options.probes)
     if options.seed is not None:
         values["seed"] = options.seed
     for key, value in pairs(options.set, option="--set").items():
         part, dot, field = key.partition(".")
         values = merge(values, {part: {field: value}} if dot else {part: value})
     return RunConfig.parse(values)
+
+
+def spelled(words: str) -> list[str]:
+    """The probes that comma-separated words mean, each with its schedule, so that the identity of the run has them."""
+    from leadline.train.presets import choose, spell
+
+    return list(spell(choose(word for word in words.split(",") if word)))
 
 
 def merge(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:

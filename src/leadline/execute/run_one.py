@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,11 +19,16 @@ from leadline.data import Batches, Dataset
 from leadline.execute import environment
 from leadline.models.chain import Chain
 from leadline.models.names import resolve
+from leadline.probes import Splits
 from leadline.store.layout import RunFolder, read_json
 from leadline.store.writer import RunWriter
+from leadline.taps.anatomy import anatomy
+from leadline.taps.inputs import understand
 from leadline.train import checkpoint, optim, seeds
 from leadline.train.evaluate import Score, evaluate, loss_function
 from leadline.train.loop import NotFinite, Trainer
+from leadline.train.presets import choose
+from leadline.train.sounder import Sounder
 
 LARGE = 96
 DTYPES = {"fp32": torch.float32, "bf16": torch.float32, "fp64": torch.float64}
@@ -116,9 +121,10 @@ def run_one(
     for note in notes:
         progress.note(note)
     position = checkpoint.read(at, workshop.model, workshop.trainer.optimizer) if at else checkpoint.Position(0, 0, {})
+    sounder = workshop.sounder()
     with RunWriter(folder.path, resume_at=position.readings_bytes) as writer:
-        writer.describe(workshop.record())
-        watch = Watch(workshop, writer, settings, progress, best=dict(position.best))
+        writer.describe(workshop.record() | (sounder.describe() if sounder else {}))
+        watch = Watch(workshop, writer, settings, progress, sounder=sounder, best=dict(position.best))
         progress.begin(folder.path.name, step=position.step, steps=workshop.steps, batch=config.data.batch_size)
         try:
             watch.run(position.step)
@@ -180,6 +186,22 @@ class Workshop:
             "data_digest": self.dataset.digest,
             "environment": environment.describe(),
         }
+
+    def sounder(self) -> Sounder | None:
+        """What takes the readings of the configured probes; their own passes are on the first batch of the run."""
+        if not self.config.probes:
+            return None
+        batch = next(self.batches.epoch(0))
+        return Sounder(
+            model=self.model,
+            anatomy=anatomy(self.model, batch),
+            probes=choose(self.config.probes),
+            inputs=understand(self.model, batch),
+            loss_fn=self.trainer.loss_fn,
+            optimizer=self.trainer.optimizer,
+            splits=Splits(Again(self.batches), Again(self.test)),
+            last=self.steps - 1,
+        )
 
     def score(self) -> Score:
         """The model on the test split."""
@@ -255,6 +277,16 @@ def _trainer(
     )
 
 
+@dataclass(frozen=True)
+class Again:
+    """The batches of the first epoch, as often as they are asked for."""
+
+    batches: Batches
+
+    def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
+        return self.batches.epoch(0)
+
+
 @dataclass
 class Watch:
     """Stands beside the loop: records, evaluates, writes checkpoints, tells how far it is, ends the run."""
@@ -264,6 +296,7 @@ class Watch:
     settings: Settings
     progress: Progress
     best: dict[str, float]
+    sounder: Sounder | None = None
     _saved: float = field(default_factory=time.monotonic)
 
     def run(self, start: int) -> None:
@@ -272,16 +305,26 @@ class Watch:
         except NotFinite as error:
             self._diverged(error)
             return
+        finally:
+            if self.sounder:
+                self.sounder.close()
         if start == self.workshop.steps:
             # killed between the last checkpoint and done.json
             self._finish(self.workshop.score())
 
     def around(self, step: int, inputs: Tensor, targets: Tensor) -> AbstractContextManager[object]:  # noqa: ARG002
+        if self.sounder:
+            self.sounder.begin(step)
         return nullcontext()
 
     def loss(self, step: int, value: float) -> None:
         self.writer.append(step, "loss", "train/loss", value)
         self.progress.advance(step + 1, value)
+
+    def updated(self, step: int, loss: Tensor) -> None:
+        if self.sounder and self.sounder.due(step):
+            for probe, (name, value, notes) in self.sounder.read(step, loss.item()):
+                self.writer.append(step, probe, name, value, notes=notes)
 
     def after(self, steps: int) -> bool:
         last, per_epoch = steps == self.workshop.steps, len(self.workshop.batches)

@@ -51,7 +51,7 @@ class Moment:
     Weights are those after the step's update. `heard` is from the step's own passes, over all its micro-batches;
     `inputs` is one batch, the same at every step, for passes of the probe's own: take their gradients with
     `torch.autograd.grad`, since `.backward()` would set off what others hang on the parameters. A parameter's `.grad`
-    is what the step was made with, times `scale`. `before` is what the probe's own `before` kept.
+    is what the step was made with. `before` is what the probe's own `before` kept.
     """
 
     step: int
@@ -62,7 +62,6 @@ class Moment:
     loss: float
     heard: Heard
     optimizer: Optimizer | None = None
-    scale: float = 1.0
     before: Any = None
     splits: "Splits | None" = None
     generator: torch.Generator = field(default_factory=lambda: torch.Generator().manual_seed(0))

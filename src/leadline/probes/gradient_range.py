@@ -37,7 +37,7 @@ class GradientRange:
     def read(self, at: Moment) -> Iterator[Reading]:
         found = [_dense(layer.parameter.grad) for layer in layers(at.model)]
         known = iter(fetched([sketch(gradient) for gradient in found if isinstance(gradient, Tensor)]))
-        yield from readings([each if isinstance(each, str) else next(known) / at.scale for each in found], empty=NONE)
+        yield from readings([each if isinstance(each, str) else next(known) for each in found], empty=NONE)
 
 
 def _dense(gradient: Tensor | None) -> Tensor | str:

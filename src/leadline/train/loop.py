@@ -31,14 +31,17 @@ class NotFinite(LeadlineError):
 
 
 class Observer(Protocol):
-    """What listens in: `around` a step's forward and backward pass, `loss` with its value, `after` its update.
+    """What listens in: `around` a step's forward and backward pass, `loss` with its value, `updated`, `after`.
 
-    `after` gets the number of updates made so far; it answers False to stop the run there.
+    `updated` comes with the update made and its gradients still there; `after` gets the number of updates made so far,
+    and answers False to stop the run there.
     """
 
     def around(self, step: int, inputs: Tensor, targets: Tensor) -> AbstractContextManager[object]: ...
 
     def loss(self, step: int, value: float) -> None: ...
+
+    def updated(self, step: int, loss: Tensor) -> None: ...
 
     def after(self, steps: int) -> bool: ...
 
@@ -77,12 +80,14 @@ class Trainer:
         for step, (inputs, targets) in stream(batches, start, steps):
             set_rate(self.optimizer, self.rate(step))
             with observer.around(step, inputs, targets):
-                pending.append((step, self.backward(inputs, targets)))
+                loss = self.backward(inputs, targets)
+            pending.append((step, loss))
             if len(pending) >= group or step + 1 == steps or (step + 1) % len(batches) == 0:
                 report(pending, observer, inputs)
             if self.clip is not None:
                 nn.utils.clip_grad_norm_(self.model.parameters(), self.clip)
             self.optimizer.step()
+            observer.updated(step, loss)
             self.optimizer.zero_grad(set_to_none=True)
             if not pending and not observer.after(step + 1):
                 return

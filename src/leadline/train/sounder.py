@@ -1,0 +1,169 @@
+"""Sounder: takes the readings of several probes, each at its own steps; at any other step nothing listens."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from leadline.probes import Foresighted, Moment, Probe, Reading, Splits, layers
+from leadline.taps.anatomy import Anatomy
+from leadline.taps.inputs import Inputs
+from leadline.taps.tape import Heard, Tape
+from leadline.train import seeds
+from leadline.train.presets import describe
+from leadline.train.processes import everyones, world
+
+LossFunction = Callable[[Any, Any], Tensor]
+
+
+class Scaler(Protocol):
+    """A torch.amp.GradScaler, for what is asked of it."""
+
+    def get_scale(self) -> float: ...
+
+
+@dataclass(kw_only=True)
+class Sounder:
+    """`begin(step)` before the passes of a step, `read(step, loss)` after its update, `close()` at the end.
+
+    With several processes every one of them calls all three; what they heard is put together, and each gets the same
+    readings. Gradients are then those of the mean of the processes' losses, as DistributedDataParallel trains on.
+    """
+
+    model: nn.Module
+    anatomy: Anatomy
+    probes: Mapping[str, Probe]
+    inputs: Inputs
+    loss_fn: LossFunction | None = None
+    optimizer: Optimizer | None = None
+    scaler: Scaler | None = None
+    splits: Splits | None = None
+    last: int | None = None
+
+    def __post_init__(self) -> None:
+        self._due: Mapping[str, Probe] = {}
+        self._before: dict[str, Any] = {}
+        self._tapes: dict[tuple[str, ...], _Ear | None] = {}
+        self._tape: _Ear | None = None
+        self._scale = 1.0
+
+    def due(self, step: int) -> dict[str, Probe]:
+        """The probes to read at `step`."""
+        return {name: probe for name, probe in self.probes.items() if probe.when.due(step, last=self.last)}
+
+    def begin(self, step: int, *, everything: bool = False, inside: bool = False) -> None:
+        """Listens for what is due at `step`, or for everything; `inside`: the model's forward pass has begun."""
+        self._due = self.probes if everything else self.due(step)
+        foresighted = {name: probe for name, probe in self._due.items() if isinstance(probe, Foresighted)}
+        self._before = {name: probe.before(self.model) for name, probe in foresighted.items()}
+        self._listen(self._tape_for(tuple(self._due)))
+        if inside and self._tape is not None:
+            self._tape.join()
+
+    def read(self, step: int, loss: float, *, stepped: bool = True) -> list[tuple[str, Reading]]:
+        """What each probe that is due says; one that fails says so, and ends nobody's training.
+
+        `stepped`: the optimiser has made its update, so there is a before and an after.
+        """
+        if not self._due:
+            return []
+        heard, found = self._hear(), []
+        with _at_peace(self.model):
+            for name, probe in self._due.items():
+                before = self._before.pop(name, None)
+                moment = self._moment(step, loss, heard, before if stepped else None)
+                found += [(name, reading) for reading in _readings(probe, moment)]
+        return found
+
+    def close(self) -> None:
+        """Stops listening; the model has no hook of ours any more."""
+        self._due = {}
+        self._listen(None)
+
+    def describe(self) -> dict[str, Any]:
+        """What a run's description says: the model's anatomy, the probes, and what their numbers are counted along."""
+        dtypes = dict.fromkeys(str(parameter.dtype).removeprefix("torch.") for parameter in self.model.parameters())
+        return {
+            "mode": "train" if self.model.training else "eval",
+            "dtype": ", ".join(dtypes),
+            "anatomy": self.anatomy.to_json(),
+            "probes": describe(self.probes),
+            "places": {
+                "block": [block.name for block in self.anatomy.blocks],
+                "boundary": [str(place) for place in self.anatomy.boundaries],
+                "layer": [layer.name for layer in layers(self.model)],
+            },
+        }
+
+    def _moment(self, step: int, loss: float, heard: Heard, before: Any) -> Moment:
+        return Moment(
+            step=step,
+            model=self.model,
+            anatomy=self.anatomy,
+            inputs=self.inputs,
+            loss_fn=self.loss_fn,
+            loss=loss,
+            heard=heard,
+            optimizer=self.optimizer,
+            before=before,
+            splits=self.splits,
+            generator=seeds.forked(0, step),
+        )
+
+    # -- listening ---------------------------------------------------------------------------------------------------
+
+    def _tape_for(self, names: tuple[str, ...]) -> "_Ear | None":
+        if names not in self._tapes:
+            taps = [tap for probe in self._due.values() for tap in probe.taps(self.anatomy)]
+            self._tapes[names] = _Ear(self.model, taps, accept=self._accept) if taps else None
+        return self._tapes[names]
+
+    def _listen(self, tape: "_Ear | None") -> None:
+        if tape is self._tape:
+            return
+        if self._tape is not None:
+            self._tape.detach()
+        self._tape = None
+        if tape is not None:
+            tape.attach()
+            self._tape = tape
+
+    def _accept(self, _: nn.Module) -> bool:
+        """Passes that record gradients, not the evaluation between two steps; the loss scale is what it is now."""
+        if torch.is_grad_enabled() and self.scaler is not None:
+            self._scale = float(self.scaler.get_scale())
+        return torch.is_grad_enabled()
+
+    def _hear(self) -> Heard:
+        if self._tape is None:
+            return Heard({}, {})
+        processes = world()
+        return self._tape.read(scale=self._scale * processes, gather=everyones if processes > 1 else None)
+
+
+class _Ear(Tape):
+    """A tape that can begin to listen in the middle of a forward pass, before any of its places is reached."""
+
+    def join(self) -> None:
+        self._start(self.model, None)
+
+
+@contextmanager
+def _at_peace(model: nn.Module) -> Iterator[None]:
+    """Probes that run passes of their own find autograd on and autocast off, wherever they are called from."""
+    device = next((parameter.device.type for parameter in model.parameters()), "cpu")
+    with torch.inference_mode(False), torch.enable_grad(), torch.autocast(device, enabled=False):
+        yield
+
+
+def _readings(probe: Probe, moment: Moment) -> list[Reading]:
+    try:
+        return list(probe.read(moment))
+    except Exception as error:  # a measurement must not end somebody's training
+        reason = (str(error).strip().splitlines() or [""])[0]
+        return [Reading("failed", math.nan, {-1: f"it failed: {type(error).__name__}: {reason}"})]
