@@ -31,7 +31,8 @@ def moment(
     if loss_fn is not None:
         with Tape(model, probe.taps(found) if probe else []) as tape:
             value = loss_fn(understood.call(model), targets)
-            value.backward()
+            if value.requires_grad:
+                value.backward()
         loss, heard = float(value.detach()), tape.read()
         model.zero_grad()
     return Moment(

@@ -46,7 +46,7 @@ def test_all_eigenvalues(block: str) -> None:
     assert found["ratio10"] == pytest.approx(float(sizes.max() / torch.quantile(sizes, 0.1)), rel=1e-5)
     assert found["index"] == pytest.approx(float((values < -1e-12).double().mean()))
     shares = torch.histc(values, 16) / len(values)
-    assert [found[f"density/{k:02}"] for k in range(16)] == pytest.approx(shares.tolist())
+    assert [found[f"histogram/{k:02}"] for k in range(16)] == pytest.approx(shares.tolist())
 
 
 def test_sampled_ends_and_bounds_hold_the_true_ones() -> None:
@@ -58,7 +58,7 @@ def test_sampled_ends_and_bounds_hold_the_true_ones() -> None:
     assert found["percentile10"].value >= float(torch.quantile(values.abs(), 0.1)) * 0.5
     index = float((values < -1e-9 * values[-1]).double().mean())
     assert found["index/low"].value - 0.15 <= index <= found["index/high"].value + 0.15
-    assert sum(found[f"density/{k:02}"].value for k in range(16)) == pytest.approx(1)
+    assert sum(found[f"histogram/{k:02}"].value for k in range(16)) == pytest.approx(1)
     assert "a lower bound" in found["ratio10"].notes[-1] and "Lanczos products, 73 weights" in found["top"].notes[-1]
 
 

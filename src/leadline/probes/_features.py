@@ -112,7 +112,8 @@ def _parts(inputs: Inputs) -> Iterator[Inputs]:
 def joined_targets(batches: Sequence[Inputs]) -> Tensor | None:
     """The targets of all samples, where there is a tensor of them."""
     found = [inputs.targets for inputs in batches]
-    return torch.cat(found) if all(isinstance(one, Tensor) and one.ndim for one in found) else None
+    whole = bool(found) and all(isinstance(one, Tensor) and one.ndim for one in found)
+    return torch.cat(found) if whole else None
 
 
 def _joined(parts: Sequence[Feature | str]) -> Feature | str:

@@ -4,8 +4,8 @@
 
 Readings: `top` and `bottom` (lambda_max, lambda_min), `largest` = |lambda|_max, `percentile10` = |lambda|_(0.1), the
 10th percentile of the absolute values, `ratio10` (which stands for the condition number, as the smallest one is very
-unstable), `index`, `trace`, and `density/00` ... `density/15`, the share of the eigenvalues in each of 16 equal parts
-of [lambda_min, lambda_max]. `kappa` = |lambda|_max / |lambda|_min only where all eigenvalues were computed.
+unstable), `index`, `trace`, and the density as `histogram/00` ... `histogram/15`, the share of the eigenvalues in each
+of 16 equal parts of [lambda_min, lambda_max]. `kappa` = |lambda|_max / |lambda|_min only where all are computed.
 
 Reference: Li, Jiao, Han, Weissman, section 5.1, Figs 4 (initial condition numbers against depth), 5 (maxima and 10th
 percentiles), 6 (index); Theorem 2 for what they are at zero.
@@ -183,7 +183,7 @@ def _shares(density: Density, low: float | Tensor, high: float | Tensor) -> dict
     def part(number: int) -> Callable[[Tensor], Tensor]:
         return lambda nodes: (((nodes - low) / width * BINS).floor().clamp(0, BINS - 1) == number).double()
 
-    return {f"density/{number:02}": density.mean(part(number)) for number in range(BINS)}
+    return {f"histogram/{number:02}": density.mean(part(number)) for number in range(BINS)}
 
 
 def _matrix(operator: CurvatureOperator) -> Tensor:
