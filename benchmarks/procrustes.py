@@ -12,7 +12,7 @@ from torch.nn import functional
 from leadline import models
 from leadline.core.errors import UnreadableError
 from leadline.data import Batches, load
-from leadline.linalg.conv_operator import symbol_spectrum
+from leadline.linalg.conv_spectrum import symbol_spectrum
 from leadline.models.blocks.preactivated_bottleneck import preactivated_bottleneck
 from leadline.models.layers import Style
 from leadline.projections import Procrustes, correct, deviation, isometry, project

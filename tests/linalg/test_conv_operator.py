@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from leadline.core.errors import UsageError
-from leadline.linalg.conv_operator import ConvOperator, conv_operator, of, supremum, symbol_spectrum
+from leadline.linalg.conv_operator import ConvOperator, conv_operator, of
+from leadline.linalg.conv_spectrum import supremum, symbol_spectrum
 from leadline.linalg.polyphase import layout
 
 F64 = torch.float64

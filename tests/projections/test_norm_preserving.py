@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from leadline.core.errors import UsageError
-from leadline.linalg.conv_operator import symbol_spectrum
+from leadline.linalg.conv_spectrum import symbol_spectrum
 from leadline.projections.norm_preserving import Isometry, correct, deviation, isometry, project, tangent
 
 KERNELS = [

@@ -49,8 +49,9 @@ class Correlation:
 
     def autocorrelation(self, values: Tensor) -> Tensor:
         """R_s = sum_t K_t^T K_(t+s) from the values of K."""
-        half = self.mirror(values)[: self.half].mT @ values[: self.half]
-        return self._lags(torch.cat([half, half[self.alone :].mT]))
+        alone, first, second = values[: self.alone], values[self.alone : self.half], values[self.half :]
+        pairs = second.mT @ first
+        return self._lags(torch.cat([alone.mT @ alone, pairs, pairs.mT]))
 
     def differential(self, mirrored: Tensor, change: Tensor) -> Tensor:
         """J dK: the first-order change of R; `mirrored` are the values of K at 1/z, `change` those of dK."""
@@ -83,8 +84,8 @@ def correlation(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device
     order = torch.cat([alone, first, partner[first]])
     kind = dtype if not evaluate.is_complex() else torch.promote_types(dtype, torch.complex64)
     return Correlation(
-        evaluate[order].to(device, kind),
-        interpolate[:, order].to(device, kind),
+        evaluate[order].to(kind).to(device),
+        interpolate[:, order].to(kind).to(device),
         alone=len(alone),
         half=len(alone) + len(first),
     )

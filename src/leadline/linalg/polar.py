@@ -15,6 +15,7 @@ from torch import Tensor
 
 from leadline.core.errors import UsageError
 from leadline.linalg.conditioning import rounding_tolerance
+from leadline.linalg.precision import widened
 
 NEAR = 0.5  # |E| up to which the series is used; it converges below 1
 ROUNDS = 4  # 0.5 -> 2e-2 -> 2e-9 -> rounding
@@ -40,11 +41,10 @@ def polar(matrix: Tensor, target: float = 1.0) -> Polar:
     ([[3.0, 0.0], [0.0, 3.0]], 2)
     """
     _check(matrix, target)
-    wide = matrix.to(torch.promote_types(matrix.dtype, torch.float64))
-    left, sigma, right = torch.linalg.svd(wide, full_matrices=False)
+    left, sigma, right = torch.linalg.svd(widened(matrix), full_matrices=False)
     shape = (matrix.shape[-2], matrix.shape[-1])
     floor = rounding_tolerance(shape, matrix.dtype) * sigma[..., :1]
-    return Polar((target * left @ right).to(matrix.dtype), (sigma > floor).sum(-1))
+    return Polar((target * left @ right).to(matrix), (sigma > floor).sum(-1))
 
 
 def nearest(matrix: Tensor, target: float = 1.0) -> Tensor:

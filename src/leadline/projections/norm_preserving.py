@@ -18,10 +18,11 @@ import torch
 from torch import Tensor
 
 from leadline.core.errors import UsageError
-from leadline.linalg.conv_operator import checked, symbol_spectrum
+from leadline.linalg.conv_spectrum import checked, symbol_spectrum
 from leadline.linalg.correlation import Correlation, correlation
 from leadline.linalg.polar import nearest, polar
 from leadline.linalg.polyphase import Layout, layout
+from leadline.linalg.precision import widened
 
 TOLERANCE = 5e-4  # root mean square of sigma^2 / t^2 - 1 at which `project` stops
 FAR = 0.5  # |sigma / t - 1| above which a kernel is started afresh from eq. (8)
@@ -205,10 +206,10 @@ def _cropped_polar(taps: Tensor, onto: Isometry) -> Tensor:
     """Eq. (8) on the (2q - 1)-grid from the singular value decomposition, cropped to the taps there are."""
     axes = onto.layout.axes
     grid, dims = tuple(2 * taps - 1 for taps in axes), tuple(range(len(axes)))
-    symbol = torch.fft.fftn(taps.double().view(*axes, *taps.shape[1:]), s=grid, dim=dims)
+    symbol = torch.fft.fftn(widened(taps).view(*axes, *taps.shape[1:]), s=grid, dim=dims)
     whole = torch.fft.ifftn(polar(symbol).nearest, dim=dims).real
     cropped = whole[tuple(slice(0, taps) for taps in axes)].flatten(0, len(axes) - 1)
-    return onto.within(cropped.to(taps.dtype).contiguous())
+    return onto.within(cropped.to(taps).contiguous())
 
 
 def _full_precision(kernel: Tensor) -> torch.autocast:

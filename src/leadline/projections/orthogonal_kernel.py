@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
 from leadline.core.errors import UsageError
-from leadline.linalg.conv_operator import checked
+from leadline.linalg.conv_spectrum import checked
 from leadline.linalg.polar import polar
 from leadline.projections.norm_preserving import Isometry, isometry
 from leadline.projections.shape_changes import CONVOLUTIONS, Conv

@@ -16,7 +16,7 @@ from torch.optim import Optimizer
 from torch.utils.hooks import RemovableHandle
 
 from leadline.core.errors import UsageError, unknown
-from leadline.linalg.conv_operator import checked, symbol_spectrum
+from leadline.linalg.conv_spectrum import checked, symbol_spectrum
 from leadline.projections.norm_preserving import Isometry, correct, deviation, isometry, project, tangent
 from leadline.projections.shape_changes import CONVOLUTIONS, Conv, transitions
 
