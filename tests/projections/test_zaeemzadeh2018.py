@@ -78,3 +78,12 @@ def test_names_and_maps_are_checked() -> None:
         Algorithm1([nn.Conv2d(3, 4, 1)], method="eq9", maps={"0": 4})
     with pytest.raises(UsageError, match="map size of every kernel; got none for 0"):
         Algorithm1([nn.Conv2d(3, 4, 1)], method="printed", maps={})
+
+
+def test_before_a_relu_both_take_the_factor_of_the_paper() -> None:
+    conv = nn.Conv2d(8, 16, 1, bias=False)
+    for method in ("printed", "released"):
+        paper = Algorithm1({"conv": conv}, method=method, maps={"conv": 4}, relu=True)
+        (found,) = paper.project()
+        assert found.target == pytest.approx(2.0)
+        assert found.after < 1e-4
