@@ -1,0 +1,189 @@
+"""From evidence to a diagnosis: how training goes, which rules apply, and which of them is the root."""
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import ModuleType
+
+from leadline.core import plugins
+from leadline.core.errors import unknown
+from leadline.diagnosis.course import Course
+from leadline.diagnosis.evidence import Evidence
+from leadline.diagnosis.finding import SEVERITIES, Diagnosis, Finding, Outlook, Severity
+from leadline.diagnosis.rules import Limits, Sign
+from leadline.diagnosis.thresholds import Thresholds, thresholds
+
+PACKAGE = "leadline.diagnosis.rules"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What training tells: the outlook, why, how sure, and a number that orders outcomes."""
+
+    outlook: Outlook
+    reason: str
+    confidence: float
+    trainability: float
+
+
+def rules() -> dict[str, ModuleType]:
+    """Every rule's module by its file's name."""
+    return {name: plugins.module(PACKAGE, name, kind="rule") for name in plugins.names(PACKAGE)}
+
+
+def chosen(select: Collection[str] = (), ignore: Collection[str] = ()) -> dict[str, ModuleType]:
+    """The rules with these ids, or all, without those to be ignored; an id can be cut short: LL1 means all LL1xx."""
+    found = rules()
+    ids = [module.ID for module in found.values()]
+    for prefix in (*select, *ignore):
+        if not any(id.startswith(prefix) for id in ids):
+            raise unknown("finding", prefix, ids, listing="leadline list rules")
+    return {
+        name: module
+        for name, module in found.items()
+        if (not select or module.ID.startswith(tuple(select))) and not module.ID.startswith(tuple(ignore) or "-")
+    }
+
+
+def judge(
+    evidence: Evidence,
+    *,
+    seconds: float = 0.0,
+    limits: Thresholds | None = None,
+    select: Collection[str] = (),
+    ignore: Collection[str] = (),
+) -> Diagnosis:
+    """The diagnosis of what was read."""
+    limits = limits or thresholds()
+    signs: dict[ModuleType, Sign] = {}
+    for name, module in chosen(select, ignore).items():
+        sign = module.look(evidence, limits.get(name, {}))
+        if sign is not None:
+            signs[module] = sign
+    course, bounds = evidence.course(), limits["verdict"]
+    outcome = decide(outcome_of(course, bounds), signs, fair=course.level <= bounds["fair"])
+    return Diagnosis(
+        verdict=outcome.outlook,
+        reason=outcome.reason,
+        confidence=outcome.confidence,
+        trainability=outcome.trainability,
+        findings=arrange(signs, outcome.outlook),
+        measured=_measured(evidence),
+        seconds=seconds,
+    )
+
+
+# -- the verdict ---------------------------------------------------------------------------------------------------
+
+
+def outcome_of(course: Course, limits: Limits) -> Outcome:
+    """What the losses alone say."""
+    if course.lost:
+        return Outcome("will not train", f"the loss stops being a number: {course}", 1.0, -math.inf)
+    if course.learned:
+        speed = limits["patience"] / course.steps
+        outlook: Outlook = "healthy" if speed >= 1 else "trains slowly"
+        return Outcome(outlook, f"it learns: {course}", _sure(abs(math.log2(speed))), 1 + speed)
+    if course.steps < limits["few"]:
+        return Outcome("undecided", f"too few steps to tell: {course}", 0.0, 0.0)
+    if course.steps < limits["patience"]:
+        return _cut_short(course, limits)
+    return _slow_or_never(course, limits)
+
+
+def _cut_short(course: Course, limits: Limits) -> Outcome:
+    """The budget ended it: is it on its way? The signs decide in `decide`."""
+    ahead = course.forecast(limits["patience"])
+    if ahead <= limits["below"]:
+        return Outcome("undecided", f"it was learning when the budget ended: {course}", 0.6, 1.0 - ahead)
+    return Outcome("undecided", f"the budget ended before it could be told: {course}", 0.3, 1.0 - ahead)
+
+
+def _slow_or_never(course: Course, limits: Limits) -> Outcome:
+    ahead = course.forecast(limits["horizon"])
+    distance = abs(ahead - limits["below"])
+    confidence = _sure(5 * distance)
+    if distance < limits["margin"]:
+        return Outcome("undecided", f"it hardly learns, if at all: {course}", confidence, 1.0 - ahead)
+    if ahead < limits["below"]:
+        return Outcome("trains slowly", f"it learns slowly: {course}", confidence, 1.0 - ahead)
+    return Outcome("will not train", f"it does not learn: {course}", confidence, 1.0 - ahead)
+
+
+def _sure(distance: float) -> float:
+    """From 0.5 at the border to 1 far from it."""
+    return round(1 - 0.5 * math.exp(-2 * distance), 2)
+
+
+def decide(outcome: Outcome, signs: Mapping[ModuleType, Sign], *, fair: bool = False) -> Outcome:
+    """Where the losses leave it open, the signs decide if they agree with them; fair progress without any will do."""
+    worst = max((SEVERITIES.index(sign.severity) for sign in signs.values()), default=0)
+    if outcome.outlook == "trains slowly" and worst == 0 and fair:
+        return replace(outcome, outlook="healthy", confidence=0.6)
+    if outcome.outlook != "undecided":
+        return outcome
+    learning = outcome.confidence >= 0.5
+    if worst == 0:
+        return replace(outcome, outlook="healthy") if learning else outcome
+    if worst == 1 and not learning:
+        return outcome
+    return replace(outcome, outlook="trains slowly" if learning else "will not train", confidence=0.6)
+
+
+# -- the root ------------------------------------------------------------------------------------------------------
+
+
+def arrange(signs: Mapping[ModuleType, Sign], outlook: Outlook) -> tuple[Finding, ...]:
+    """The findings, root first; what one explains is folded under it, and nothing but notes is said of what trains."""
+    if outlook == "healthy":
+        return tuple(_finding(rule, replace(sign, severity="note")) for rule, sign in _ordered(signs))
+    notes = {rule: sign for rule, sign in signs.items() if sign.severity == "note"}
+    causes = {rule: sign for rule, sign in signs.items() if sign.severity != "note"}
+    roots = _ordered({r: s for r, s in causes.items() if not any(_explains(c, t, r, s) for c, t in causes.items())})
+    found, folded = [], set[str]()
+    for rule, sign in roots:
+        below = [(r, s) for r, s in _ordered(signs) if r.ID in rule.EXPLAINS and r.ID not in folded]
+        folded |= {r.ID for r, _ in below}
+        found.append(_finding(rule, sign, consequences=tuple(_finding(r, s) for r, s in below)))
+    rest = [replace(one, severity="note") for one in found[1:]]
+    loose = [_finding(rule, sign) for rule, sign in _ordered(notes) if rule.ID not in folded]
+    return (*found[:1], *rest, *loose)
+
+
+def _explains(cause: ModuleType, sign: Sign, other: ModuleType, others: Sign) -> bool:
+    """Does one follow from the other? What is an error does not follow from a mere warning."""
+    return other.ID in cause.EXPLAINS and SEVERITIES.index(sign.severity) >= SEVERITIES.index(others.severity)
+
+
+def _ordered(signs: Mapping[ModuleType, Sign]) -> Sequence[tuple[ModuleType, Sign]]:
+    def weight(item: tuple[ModuleType, Sign]) -> tuple[int, float, str]:
+        rule, sign = item
+        return -SEVERITIES.index(sign.severity), -sign.strength, rule.ID
+
+    return sorted(signs.items(), key=weight)
+
+
+def _finding(rule: ModuleType, sign: Sign, *, consequences: tuple[Finding, ...] = ()) -> Finding:
+    severity: Severity = sign.severity
+    return Finding(
+        id=rule.ID,
+        severity=severity,
+        title=rule.TITLE,
+        cause=sign.cause,
+        evidence=sign.evidence,
+        change=rule.CHANGE,
+        remedies=rule.REMEDIES,
+        reference=rule.REFERENCE,
+        consequences=consequences,
+    )
+
+
+def _measured(evidence: Evidence) -> tuple[str, ...]:
+    probes = list(dict.fromkeys(evidence.readings["probe"].tolist()))
+    asked = evidence.course()
+    others = sum(probe == "rehearsal" for probe in evidence.readings["probe"])
+    return (
+        f"{len(evidence.blocks)} blocks",
+        f"{asked.steps} steps at the rate asked for" + (f" and {others} others" if others else ""),
+        ", ".join(name for name in probes if name not in ("loss", "start", "rehearsal")),
+    )
