@@ -26,6 +26,7 @@ from leadline.core.errors import UsageError, unknown
 from leadline.linalg.gram import CHUNK, gram, root_eigenvalues, small_grams, triangle
 
 ROUNDING_FACTOR = 4.0  # C of the policy: rounding the entries alone needs about 0.3, the rest is room for arithmetic
+STACK = CHUNK // 2  # elements of the weights taken together: in float64 they fit where the pieces do
 GRAM_LIMIT = 1e4  # a float64 Gram matrix gives kappa to about kappa^2 eps: 1e-8 here, useless from 1e8
 
 
@@ -198,12 +199,12 @@ def headline(modes: Sequence[Condition]) -> Condition:
 
 
 def _stacks(weights: Sequence[Tensor]) -> Iterator[tuple[list[int], Tensor]]:
-    """Weights of one shape, dtype and device stacked, as many as make CHUNK elements (at least one)."""
+    """Weights of one shape, dtype and device stacked, as many as make STACK elements (at least one)."""
     alike: dict[tuple[object, ...], list[int]] = defaultdict(list)
     for index, weight in enumerate(weights):
         alike[weight.shape, weight.dtype, weight.device].append(index)
     for members in alike.values():
-        count = max(1, CHUNK // weights[members[0]].numel())
+        count = max(1, STACK // weights[members[0]].numel())
         for start in range(0, len(members), count):
             chosen = members[start : start + count]
             yield chosen, torch.stack([weights[index] for index in chosen])

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -232,7 +231,7 @@ def spectrum(matrix: Tensor, *, mode: str = "not stated") -> Spectrum:
         raise UsageError(f"expected a square matrix; got shape {tuple(matrix.shape)}")
     shape = (matrix.shape[0], matrix.shape[0])
     finite = bool(torch.isfinite(matrix).all())
-    values = eigenvalues(matrix.detach()) if finite else matrix.new_full(shape[:1], torch.nan)
+    values = torch.linalg.eigvalsh(matrix.detach()) if finite else matrix.new_full(shape[:1], torch.nan)
     sizes = values.abs()
     largest, low = float(sizes.max()), float(torch.quantile(sizes, 0.1)) if finite else torch.nan
     tol = rounding_tolerance(shape, matrix.dtype)
@@ -250,11 +249,3 @@ def spectrum(matrix: Tensor, *, mode: str = "not stated") -> Spectrum:
         mode=mode,
         note=judged.note,
     )
-
-
-def eigenvalues(matrix: Tensor) -> Tensor:
-    """Ascending eigenvalues of a symmetric matrix; NumPy's LAPACK is the faster one for float64 on a CPU."""
-    if matrix.device.type == "cpu" and matrix.dtype == torch.float64:
-        return torch.as_tensor(np.linalg.eigvalsh(matrix.numpy()))
-    values: Tensor = torch.linalg.eigvalsh(matrix)
-    return values
