@@ -5,6 +5,7 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 # two torch threads spin against each other on a busy machine
 export OMP_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
+export OPENBLAS_NUM_THREADS ?= 1
 
 .PHONY: demo test test-slow lint bench docs clean
 

@@ -2,8 +2,8 @@
 
 import os
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")
-os.environ.setdefault("MKL_NUM_THREADS", "1")
+for _library in ("OMP", "MKL", "OPENBLAS"):
+    os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
 os.environ.setdefault("MPLBACKEND", "Agg")
 
 import pytest
