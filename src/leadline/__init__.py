@@ -8,6 +8,8 @@ from leadline.core.version import VERSION as __version__
 if TYPE_CHECKING:
     from leadline import models as models
     from leadline.analysis.profile import Profile as Profile
+    from leadline.projections import Procrustes as Procrustes
+    from leadline.projections import transitions as transitions
     from leadline.taps.anatomy import anatomy as anatomy
     from leadline.train.recorder import Recorder as Recorder
     from leadline.train.sound import sound as sound
@@ -19,11 +21,14 @@ _PLACES = {
     "sound": "leadline.train.sound",
     "Recorder": "leadline.train.recorder",
     "Profile": "leadline.analysis.profile",
+    # keep gradients' norms
+    "Procrustes": "leadline.projections",
+    "transitions": "leadline.projections",
     # networks of the papers
     "models": "leadline.models",
 }
 
-__all__ = ["Profile", "Recorder", "__version__", "anatomy", "models", "sound"]
+__all__ = ["Procrustes", "Profile", "Recorder", "__version__", "anatomy", "models", "sound", "transitions"]
 
 
 def __getattr__(name: str) -> Any:
