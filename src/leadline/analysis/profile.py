@@ -14,7 +14,7 @@ from leadline.analysis.sparkline import sparkline
 from leadline.core import plugins
 from leadline.core.errors import UsageError, unknown
 from leadline.core.table import Table
-from leadline.store.reader import Reading, Run, to_table
+from leadline.store.reader import Reading, Run, read, to_table
 
 if TYPE_CHECKING:
     import pandas
@@ -47,9 +47,10 @@ class Profile:
         return cls(record, to_table(list(lines)))
 
     @classmethod
-    def of_run(cls, run: Run) -> "Profile":
-        """What was recorded in a run folder so far."""
-        return cls(run.record, run.readings)
+    def of_run(cls, run: Run | str | Path) -> "Profile":
+        """What was recorded so far in a run, or in the folder of one."""
+        found = run if isinstance(run, Run) else read(Path(run))
+        return cls(found.record, found.readings)
 
     # -- numbers -----------------------------------------------------------------------------------------------------
 
@@ -149,11 +150,12 @@ class Profile:
         last = self._last(metric)
         values: Numbers = last["value"]
         if last["block"].tolist() == [-1]:
-            return metric, "", "", _short(values[0]), "", ""
+            history: Numbers = self._rows_of(metric)["value"]
+            line, over = (sparkline(history, width=WIDTH), f"{len(history)} times") if len(history) > 1 else ("", "")
+            return metric, line, "", _short(values[0]), "", over
         axis, known = self.axis(metric.partition("/")[0]), values[~np.isnan(values)]
         few = [known.min(), float(np.median(known)), known.max()] if len(known) else [math.nan] * 3
-        along = f"{len(values)} {PLURALS.get(axis, axis)}"
-        return metric, sparkline(values, width=WIDTH), *map(_short, few), along
+        return metric, sparkline(values, width=WIDTH), *map(_short, few), f"{len(values)} {PLURALS.get(axis, axis)}"
 
     def _remarks(self) -> Iterator[str]:
         """Why numbers are missing, said once for all places and metrics of a probe with the same reason."""
@@ -175,11 +177,15 @@ class Profile:
     def _heads(self) -> Iterator[dict[str, Any]]:
         return self.readings.select(self.readings["block"] <= 0).rows()
 
-    def _last(self, metric: str) -> Table:
+    def _rows_of(self, metric: str) -> Table:
         probe, _, name = metric.partition("/")
         found = self.readings.where(probe=probe, name=name)
         if not found.height:
             raise unknown("metric", metric, self.metrics)
+        return found
+
+    def _last(self, metric: str) -> Table:
+        found = self._rows_of(metric)
         return found.where(step=found["step"].max())
 
     def _name(self, probe: str, place: int) -> str:

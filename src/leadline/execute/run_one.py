@@ -22,13 +22,12 @@ from leadline.models.names import resolve
 from leadline.probes import Splits
 from leadline.store.layout import RunFolder, read_json
 from leadline.store.writer import RunWriter
-from leadline.taps.anatomy import anatomy
 from leadline.taps.inputs import understand
 from leadline.train import checkpoint, optim, seeds
 from leadline.train.evaluate import Score, evaluate, loss_function
 from leadline.train.loop import NotFinite, Trainer
 from leadline.train.presets import choose
-from leadline.train.sounder import Sounder
+from leadline.train.sounder import Sounder, look
 
 LARGE = 96
 DTYPES = {"fp32": torch.float32, "bf16": torch.float32, "fp64": torch.float64}
@@ -191,12 +190,12 @@ class Workshop:
         """What takes the readings of the configured probes; their own passes are on the first batch of the run."""
         if not self.config.probes:
             return None
-        batch = next(self.batches.epoch(0))
+        inputs = understand(self.model, next(self.batches.epoch(0)))
         return Sounder(
             model=self.model,
-            anatomy=anatomy(self.model, batch),
+            anatomy=look(self.model, inputs),
             probes=choose(self.config.probes),
-            inputs=understand(self.model, batch),
+            inputs=inputs,
             loss_fn=self.trainer.loss_fn,
             optimizer=self.trainer.optimizer,
             splits=Splits(Again(self.batches), Again(self.test)),

@@ -46,8 +46,8 @@ class GradientNormRatio:
         if not blocks:
             yield missing("ratio", no_chain(at))
             return
-        before = [_norm(at.heard, block.input) for block in blocks]
-        after = [_norm(at.heard, block.output) for block in blocks]
+        before = [_norm(at.heard, block.input, "input") for block in blocks]
+        after = [_norm(at.heard, block.output, "output") for block in blocks]
         ratios = profile("ratio", [_ratio(*pair) for pair in zip(before, after, strict=True)])
         ratio = np.array(ratios.value)
         decades = running_decades(ratio)
@@ -87,14 +87,14 @@ def _tap(place: Place) -> Tap:
     return Tap(place, FROBENIUS, of="gradient")
 
 
-def _norm(heard: Heard, place: Place) -> float | str:
+def _norm(heard: Heard, place: Place, side: str) -> float | str:
     tap = _tap(place)
-    return float(heard[tap]) if tap in heard else heard.why(tap)
+    return float(heard[tap]) if tap in heard else f"{side}: {heard.why(tap)}"
 
 
 def _ratio(before: float | str, after: float | str) -> Found:
     if isinstance(before, str) or isinstance(after, str):
-        return f"input: {before}" if isinstance(before, str) else f"output: {after}"
+        return before if isinstance(before, str) else after
     if not (math.isfinite(before) and math.isfinite(after)):
         return "the gradient is not finite"
     if before == 0:

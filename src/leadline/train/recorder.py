@@ -1,6 +1,5 @@
 """Recorder: records a model while it trains, in whatever loop, into a run folder."""
 
-import inspect
 import json
 import math
 import weakref
@@ -21,12 +20,11 @@ from leadline.core.version import VERSION
 from leadline.probes import Probe, Reading, Splits
 from leadline.store.layout import RunFolder
 from leadline.store.writer import RunWriter
-from leadline.taps.anatomy import anatomy
-from leadline.taps.inputs import eager, understand
+from leadline.taps.inputs import Inputs, eager, understand
 from leadline.taps.tape import Arguments, Tape, overhear
 from leadline.train.presets import choose
 from leadline.train.processes import everyones, rank, refuse_shards, world
-from leadline.train.sounder import LossFunction, Scaler, Sounder
+from leadline.train.sounder import LossFunction, Scaler, Sounder, look
 
 GROUP = 16
 """So many losses are fetched from an accelerator in one transfer."""
@@ -95,7 +93,7 @@ class Recorder:
             if rank() == 0:
                 self._writer = attached.enter_context(_opened(self.folder, self.steps))
             if self._batch is not None:
-                self._prepare(self._batch)
+                self._prepare(understand(self.model, self._batch))
             else:
                 self._waiting = attached.enter_context(ExitStack())
                 self._waiting.enter_context(overhear(self.model, self._note_call, _nothing))
@@ -139,15 +137,12 @@ class Recorder:
         """The model is called, and not to be measured: if it is trained, look at it, and listen to this very pass."""
         if torch.is_grad_enabled():
             self._waiting.close()
-            self._prepare(_as_batch(self.model, self._arguments), inside=True)
+            self._prepare(_kept_inputs(self._arguments), inside=True)
         return False
 
-    def _prepare(self, batch: Any, *, inside: bool = False) -> None:
-        self._active = self._sounder(
-            model=self.model,
-            anatomy=anatomy(self.model, batch, blocks=self._blocks),
-            inputs=understand(self.model, batch),
-        )
+    def _prepare(self, inputs: Inputs, *, inside: bool = False) -> None:
+        found = look(self.model, inputs, blocks=self._blocks)
+        self._active = self._sounder(model=self.model, anatomy=found, inputs=inputs)
         if self._writer is not None:
             self._writer.describe(_about() | self._active.describe())
         self._active.begin(self.steps, inside=inside)
@@ -221,14 +216,11 @@ def _about() -> dict[str, Any]:
     }
 
 
-def _as_batch(model: nn.Module, arguments: Arguments) -> Any:
-    """The arguments of a call as a batch without targets, kept apart from the caller's tensors."""
+def _kept_inputs(arguments: Arguments) -> Inputs:
+    """The arguments of a call, apart from the caller's tensors."""
     given = {key: _kept(value) for key, value in arguments.items()}
     positional = tuple(value for key, value in given.items() if isinstance(key, int))
-    keywords = {key: value for key, value in given.items() if isinstance(key, str)}
-    if positional and keywords:
-        return inspect.signature(model.forward).bind(*positional, **keywords).arguments
-    return keywords or (positional, None)
+    return Inputs(positional, {key: value for key, value in given.items() if isinstance(key, str)})
 
 
 def _kept(value: Any) -> Any:

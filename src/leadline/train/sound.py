@@ -12,13 +12,12 @@ from leadline.analysis.profile import Profile
 from leadline.core.errors import LeadlineError, UsageError
 from leadline.probes import Probe, Splits
 from leadline.store.reader import Reading as Line
-from leadline.taps.anatomy import anatomy
 from leadline.taps.inputs import Inputs, eager, understand
 from leadline.taps.preserve import preserved
 from leadline.taps.tape import quiet
 from leadline.train.presets import choose
 from leadline.train.processes import refuse_shards
-from leadline.train.sounder import LossFunction, Sounder
+from leadline.train.sounder import LossFunction, Sounder, look
 
 STEP = 0
 
@@ -43,7 +42,7 @@ def sound(
     inputs = understand(inner, batch)
     sounder = Sounder(
         model=inner,
-        anatomy=anatomy(inner, batch, blocks=blocks),
+        anatomy=look(inner, inputs, blocks=blocks),
         probes=choose("standard" if probes is None else probes),
         inputs=inputs,
         loss_fn=loss_fn,

@@ -1,7 +1,8 @@
 """Sounder: takes the readings of several probes, each at its own steps; at any other step nothing listens."""
 
+import inspect
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -10,13 +11,17 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from leadline.core.errors import UsageError
 from leadline.probes import Foresighted, Moment, Probe, Reading, Splits, layers
-from leadline.taps.anatomy import Anatomy
+from leadline.probes._passes import samples
+from leadline.taps.anatomy import Anatomy, anatomy
 from leadline.taps.inputs import Inputs
 from leadline.taps.tape import Heard, Tape
 from leadline.train import seeds
 from leadline.train.presets import describe
 from leadline.train.processes import everyones, world
+
+FEW = 2
 
 LossFunction = Callable[[Any, Any], Tensor]
 
@@ -151,6 +156,24 @@ class _Ear(Tape):
 
     def join(self) -> None:
         self._start(self.model, None)
+
+
+def look(model: nn.Module, inputs: Inputs, *, blocks: str | Sequence[str] | None = None) -> Anatomy:
+    """The anatomy found on two samples, since the graph of a whole batch would take more memory than a training step.
+
+    A model that cannot do with two is given all.
+    """
+    try:
+        return anatomy(model, as_batch(model, samples(inputs, FEW)), blocks=blocks)
+    except UsageError:
+        return anatomy(model, as_batch(model, inputs), blocks=blocks)
+
+
+def as_batch(model: nn.Module, inputs: Inputs) -> Any:
+    """The inputs of a call as a batch without targets."""
+    if inputs.args and inputs.kwargs:
+        return inspect.signature(model.forward).bind(*inputs.args, **inputs.kwargs).arguments
+    return inputs.kwargs or (inputs.args, None)
 
 
 @contextmanager
