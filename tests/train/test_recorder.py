@@ -40,8 +40,8 @@ def batches(count: int = 3, size: int = 12) -> list[tuple[Tensor, Tensor]]:
 def train(
     model: nn.Module, to: Path, *, pieces: int = 1, scaler: Any = None, fused: bool = False, **options: Any
 ) -> Run:
-    """Three steps of a loop like everybody's, recorded; `autocast` for its forward passes."""
-    autocast, rate = options.pop("autocast", False), options.pop("rate", RATE)
+    """Three steps of a loop like everybody's, recorded; `autocast` is the dtype of its forward passes."""
+    autocast, rate = options.pop("autocast", None), options.pop("rate", RATE)
     optimizer = torch.optim.SGD(model.parameters(), lr=rate, fused=fused)
     options = {"probes": PROBES, "every": 1} | options
     with ll.Recorder(model, to, scaler=scaler, **options) as recorder:
@@ -49,7 +49,7 @@ def train(
             optimizer.zero_grad()
             total = torch.zeros(())
             for part, wanted in zip(x.chunk(pieces), y.chunk(pieces), strict=True):
-                with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+                with torch.autocast("cpu", autocast, enabled=autocast is not None):
                     loss = F.cross_entropy(model(part), wanted) / pieces
                 (loss if scaler is None else scaler.scale(loss)).backward()
                 total += loss.detach()
@@ -119,11 +119,12 @@ def test_a_loss_scale_is_undone(plain: Run, tmp_path: Path, fused: bool) -> None
     same_readings(run, plain, rel=1e-5)
 
 
-def test_bf16_autocast_with_a_scaler(tmp_path: Path) -> None:
+@pytest.mark.parametrize("half", [torch.bfloat16, torch.float16])
+def test_autocast_with_a_scaler(tmp_path: Path, half: torch.dtype) -> None:
     """At the same weights in every step, so that only the arithmetic of the passes differs."""
     plain = train(net(widths=(16, 16, 32)), tmp_path / "plain", rate=0.0)
     scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
-    run = train(net(widths=(16, 16, 32)), tmp_path / "bf16", scaler=scaler, autocast=True, rate=0.0)
+    run = train(net(widths=(16, 16, 32)), tmp_path / "half", scaler=scaler, autocast=half, rate=0.0)
     same_readings(run, plain, rel=2e-2, only="gradient_norm_ratio/")
     same_readings(run, plain, rel=1e-12, only="weight_norm/")
 

@@ -249,6 +249,6 @@ def _is_far(loss: Tensor | float) -> bool:
 
 def _fetched(losses: Sequence[Tensor | float]) -> list[float]:
     """As Python numbers, in one transfer."""
-    tensors = [loss.double() for loss in losses if isinstance(loss, Tensor)]
-    known = iter(torch.stack(tensors).tolist() if tensors else [])
+    tensors = [loss for loss in losses if isinstance(loss, Tensor)]
+    known = iter(torch.stack(tensors).cpu().double().tolist() if tensors else [])
     return [next(known) if isinstance(loss, Tensor) else loss for loss in losses]
