@@ -4,10 +4,12 @@
 
 Reference: Oyedotun, Al Ismaeil, Aouada, Remark 1 (in a deep plain network only one basis vector survives, so that the
 columns of H_l become collinear) and Remark 2 (with skips they stay distinct).
-Normal: constant along depth; 0 for directions at random, 0.3 to 0.8 behind ReLUs, whose outputs share a quadrant.
-1 means that all samples look alike to the layers that follow: nothing can be learned there.
+Normal: constant along depth; 0 for directions at random, 0.2 to 0.65 behind ReLUs, whose outputs share a quadrant
+(ResNet-110 at initialisation, trained ResNet-20 on the embedded digits). 1 means that all samples look alike to the
+layers that follow: nothing can be learned there.
 Cost: one forward pass of at most `samples` samples, in the mode the model is in and without autocast, and one N x N
-Gram matrix in float64 for each boundary. Samples whose representation is zero have no direction and are left out.
+Gram matrix in float64 for each boundary: 0.6 training steps at batch 128 for ResNet-110 on 128 samples. Samples whose
+representation is zero have no direction and are left out.
 """
 
 from collections.abc import Iterator, Sequence

@@ -7,11 +7,13 @@ the layer that makes x_0 weighs, or x_0 itself. One number per block.
 
 Reference: Chen, Lee, Garudadri, Rao, section 2.4, eq. (7): a feature that earlier ones predict linearly cannot improve
 what is predicted from them.
-Normal: 0 to 0.8; at 1 a block adds nothing that a linear head did not have before. Rising along depth is the paper's
+Normal: 0.2 to 0.95, median 0.8 at initialisation and 0.9 after training (pre-activation ResNet-20 on 768 of the
+embedded digits). At 1 a block adds nothing that a linear head did not have before; rising along depth is the paper's
 diminishing feature reuse. With hardly more samples than earlier features the number nears 1 by itself: compare at the
 same number of samples, a few times the number of features.
 Cost: one forward pass, in evaluation mode and with its graph, of about `samples` training samples (of the batch where
-no training split is at hand), and one Gram matrix of all features in float64.
+no training split is at hand), and one Gram matrix of all features in float64: four training steps at batch 128 for
+ResNet-110.
 """
 
 from collections.abc import Iterator, Sequence

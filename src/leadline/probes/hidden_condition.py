@@ -9,12 +9,14 @@ its HOSVD; `kappa/channel`: channels x everything else. For both `rank/...` (sig
 Reference: Oyedotun, Al Ismaeil, Aouada, Definition 2, eq. (8), Figs 9, 11, 13 (the paper does not say which mode).
 Infinite means exactly singular (dead channels, repeated samples). A sigma at or below 4 eps(dtype) (sqrt m + sqrt n)
 / sqrt(max(m, n)) sigma_max is not told from zero; kappa is then a lower bound and the note says so.
-Normal: 5 to 1000 over the batch, falling or flat along depth, in a network that trains; infinite over the channels
-where units are dead, where a skip pads with zeros, or where a stem makes more channels than its patches have entries:
-that is not depth's doing, so `dead` stands beside it. The paper's plain networks have no finite value for their first
-70 to 80 layers.
-Cost: one forward pass of at most `samples` samples, in the mode the model is in and without autocast; the Gram matrix
-on the shorter side is taken inside the pass, so nothing is kept: about half a training step at batch 128 in all.
+Normal: 10 to 120 over a batch of 64 to 128, flat or falling along depth (ResNet-110 at initialisation, trained
+ResNet-20 on the embedded digits). Infinite over the channels where units are dead, where a skip pads with zeros, where
+a stem makes more channels than its patches have entries, and behind a layer norm, which fixes the mean: that is not
+depth's doing, so `dead` and `rank` stand beside it. The paper's plain networks have no finite value for their first 70
+to 80 layers (its Figs 9, 11).
+Cost: one forward pass of at most `samples` samples, in the mode the model is in and without autocast. The Gram matrix
+on the shorter side is taken inside the pass, so nothing is kept. For ResNet-110 0.8 training steps at batch 128 with
+128 samples, 1.8 with 256.
 """
 
 from collections.abc import Iterator, Sequence

@@ -11,11 +11,13 @@ of its sigma are sqrt(d / min(c, d)), that is kappa = 1; Oyedotun et al., eq. (8
 Networks pad with zeros: their sigma_max is at most that of the operator on the infinite plane, close to this one;
 their sigma_min has no closed form. Infinite means exactly singular; a sigma that is not told from zero in the dtype of
 the weight makes kappa a lower bound, and the note says so.
-Normal: 1.0 to 1.5 for projected transitions; 10 to 1000 for 3x3 kernels with as many inputs as outputs, which always
-have a frequency that they nearly lose; growth along depth or training by decades is the sign of trouble.
-Cost: one forward pass of one sample for the sizes of the maps, and the spectra: less than one training step at batch
-128 for ResNet-164. Half of the frequencies are conjugates and left out; P^H P is taken from the few coefficients of
-the kernel's autocorrelation instead of a Fourier transform; a 1x1 kernel has one matrix, not n^2 of them.
+Normal: 1.0 to 1.5 for projected transitions (Zaeemzadeh et al.'s target is 1). A 3x3 kernel with as many inputs as
+outputs nearly loses some frequency: median 300 at initialisation and 600 after training, up to 2e4, in a ResNet-20 on
+the embedded digits. Growth by decades along depth or training is the sign of trouble.
+Cost: one forward pass of one sample for the sizes of the maps, and the spectra: about 0.6 of a training step at batch
+128 for ResNet-110 and ResNet-164. Half of the frequencies are conjugates and left out; P^H P is taken from the few
+coefficients of the kernel's autocorrelation instead of a Fourier transform; a 1x1 kernel has one matrix, not n^2 of
+them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -12,11 +12,12 @@ how much v_i lowered it.
 Reference: Chen, Lee, Garudadri, Rao, Proposition 2, eqs. (4)-(7), Corollaries 1, 2; Theorem 1 for excess = 0.
 The bound goes for networks whose output is affine in the features, eq. (2): from the last block on where a skip has a
 layer of its own or an activation follows the sum. Whether it is, is tried on the samples; if not, the note says so.
-Normal: excess falls towards 0 in training; above 0.1 the network does not use features it has (too narrow, coupled, or
-not trained yet). `gain` near 0 in late blocks is the paper's diminishing feature reuse.
+Normal: excess falls towards 0 in training (0.03 after 120 steps of a pre-activation ResNet-20 on the embedded digits,
+2.3 before); where it stays above 0.1 the network does not use features it has: too narrow, coupled, or not trained
+yet. `gain` near 0 in late blocks is the paper's diminishing feature reuse.
 Cost: one forward pass, in evaluation mode and with its graph, of about `samples` training samples (of the batch where
 no training split is at hand), one Gram matrix and Cholesky factor for all prefixes, and `passes` sweeps over the
-features for cross-entropy.
+features for cross-entropy: five training steps at batch 128 for ResNet-110.
 """
 
 from collections.abc import Iterator, Sequence
@@ -73,7 +74,8 @@ class RiskLowerBound:
             left = _not_affine(chosen, wanted)
             broken = f"no bound for this network, whose output is not affine in the features ({left:.1e} of it is left)"
             remark = f"{broken}; {remark}" if left > AFFINE else remark
-            low, reached = (risks[-1] for risks in self._risks(chosen, wanted))
+            lows, risks, unfinished = self._risks(chosen, wanted)
+            low, reached, remark = lows[-1], risks[-1], "; ".join(filter(None, (unfinished, remark)))
             yield scalar("bound", Noted(low, remark))
             yield scalar("reached", Noted(reached, remark))
             yield scalar("excess", Noted(found.loss - reached, remark))
@@ -87,23 +89,24 @@ class RiskLowerBound:
             if isinstance(block, Feature) and not reason:
                 kept.append(block.v)
                 width += block.v.shape[1]
-        _, risks = self._risks(kept, wanted)
+        _, risks, unfinished = self._risks(kept, wanted)
         after, gains = iter(risks[1:]), iter([before - risk for before, risk in pairwise(risks)])
-        remark = f"{wanted.kind}, {found.count} samples, eval mode"
+        remark = "; ".join(filter(None, (unfinished, f"{wanted.kind}, {found.count} samples, eval mode")))
         yield profile("risk/prefix", [answer or next(after) for answer in answers], remark=remark)
         yield profile("gain", [answer or next(gains) for answer in answers], remark=remark)
 
-    def _risks(self, chosen: list[Tensor], wanted: Task) -> tuple[list[float], list[float]]:
-        """For every prefix a lower bound on the loss of such a network, and the loss that was reached."""
+    def _risks(self, chosen: list[Tensor], wanted: Task) -> tuple[list[float], list[float], str]:
+        """For every prefix a lower bound on the loss of such a network and the loss reached; whether fits are open."""
         moments = feature_gram([(chosen, wanted.targets)], classes=wanted.classes)
         if wanted.kind == "squared error":
             risks = [wanted.factor * risk for risk in least_squares_prefixes(moments).risk]
-            return risks, risks
+            return risks, risks, ""
         centred = wanted.scores - wanted.scores.mean(1, keepdim=True)
         square = float(centred.square().sum(1).mean())
         fits = softmax_prefixes(lambda: [(chosen, wanted.targets)], moments, ridge=self.ridge, passes=self.passes)
         lows = [max(0.0, min(risk, fits.risk_bound(prefix, square))) for prefix, risk in enumerate(fits.risk)]
-        return lows, list(fits.risk)
+        left = len(fits.converged) - sum(fits.converged)
+        return lows, list(fits.risk), f"{left} fits not converged in {fits.passes} passes" if left else ""
 
 
 def _not_affine(chosen: list[Tensor], wanted: Task) -> float:

@@ -10,10 +10,11 @@ Reference: Oyedotun, Al Ismaeil, Aouada, eq. (8) and Figs 7, 8, 10, 12 (HOSVD of
 which mode it prints).
 Infinite means exactly singular: zero or repeated rows or columns. A sigma at or below 4 eps(dtype of the weight)
 (sqrt m + sqrt n) / sqrt(max(m, n)) sigma_max is not told from zero; kappa is then a lower bound and the note says so.
-Normal: 1.5 to 50 for a randomly initialised or well trained layer of unequal sides; a square matrix of width n has
-about n at random initialisation (Edelman 1988). Growth along depth by decades is the paper's sign of a plain network
-in trouble; at initialisation kappa hardly depends on the architecture.
-Cost: no pass through the model; about 3% of a training step at batch 128 for ResNet-110. All weights of one shape are
+Normal: 1.2 to 7 for convolutions at He initialisation (ResNet-110) and in a trained residual network (2 to 7, median
+2.5, in a pre-activation ResNet-20 on the embedded digits); a square random matrix has a few times its width (Edelman
+1988). Growth along depth by decades is what the paper shows for plain networks in trouble (its Figs 7, 8); at
+initialisation kappa hardly depends on the architecture.
+Cost: no pass through the model; about 2% of a training step at batch 128 for ResNet-110. All weights of one shape are
 taken together, the spatial modes from one joint Gram matrix, all Gram matrices of one size in one eigenvalue call.
 """
 
