@@ -73,6 +73,13 @@ def judge(
     )
 
 
+def is_settled(evidence: Evidence) -> bool:
+    """Is there an error to be seen before anything is trained?"""
+    limits = thresholds()
+    signs = (module.look(evidence, limits.get(name, {})) for name, module in rules().items())
+    return any(sign is not None and sign.severity == "error" for sign in signs)
+
+
 # -- the verdict ---------------------------------------------------------------------------------------------------
 
 
@@ -104,7 +111,9 @@ def _slow_or_never(course: Course, limits: Limits) -> Outcome:
     distance = abs(ahead - limits["below"])
     confidence = _sure(5 * distance)
     if distance < limits["margin"]:
-        return Outcome("undecided", f"it hardly learns, if at all: {course}", confidence, 1.0 - ahead)
+        return Outcome("undecided", f"it hardly learns, if at all: {course}", 0.3, 1.0 - ahead)
+    if ahead < limits["below"] and course.level > 1:
+        return Outcome("undecided", f"it falls, but is still worse than guessing: {course}", 0.3, 1.0 - course.level)
     if ahead < limits["below"]:
         return Outcome("trains slowly", f"it learns slowly: {course}", confidence, 1.0 - ahead)
     return Outcome("will not train", f"it does not learn: {course}", confidence, 1.0 - ahead)

@@ -4,8 +4,9 @@ Everything is read from copies; the model given is never run. The plan, until th
 
     start      readings along depth on one batch, which parameters the gradient reaches, the loss of saying nothing
     rate       at most K steps at the rate asked for, ended early once it has learned or is lost
-    slower ... the same at a quarter, four times and more distant rates, only if it has not learned by then
-    one-batch  the same on a single batch, only if it has not learned by then and there are several
+    slower ... the same at a quarter and four times the rate, only if it has not learned by then
+    much-slower ... the same at distant rates, only if that does not help and the start does not tell the cause
+    one-batch  the same on a single batch, also at a quarter and a sixteenth, only if nothing has learned by then
 
 Readings are those of the run store; losses are `loss/train/loss` at the rate asked for, `rehearsal/loss/...` elsewhere.
 """
@@ -25,6 +26,8 @@ from torch.utils._pytree import tree_map_only
 from leadline.core.errors import UsageError
 from leadline.core.table import Table
 from leadline.diagnosis.course import Course
+from leadline.diagnosis.evidence import Evidence
+from leadline.diagnosis.judge import is_settled
 from leadline.store.reader import Reading as Line
 from leadline.store.reader import to_table
 from leadline.taps.inputs import Inputs, eager, understand
@@ -67,7 +70,7 @@ class Clock:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What is trained, on what, how long."""
+    """What is trained, on what, how long; `settled` if the start tells the cause, should there be trouble."""
 
     model: nn.Module
     optimizer: Optimizer
@@ -75,6 +78,7 @@ class Plan:
     loss_fn: LossFunction
     steps: int
     clock: Clock
+    settled: bool
 
     def copied(self, factor: float) -> tuple[nn.Module, Optimizer]:
         """The model and its optimiser at `factor` times the rate."""
@@ -119,8 +123,17 @@ def rehearse(
         profile = sound(first, batches[0], loss_fn, probes=START)
         record = {**profile.record, **_facts(first, batches[0], loss_fn)}
         lines = list(_scalars("start", record["start"]))
-        plan = Plan(model=first, optimizer=stepper, batches=batches, loss_fn=loss_fn, steps=steps, clock=clock)
-        tables, more = [profile.readings.where(probe=name) for name in START], list(_courses(plan, record["start"]))
+        tables = [profile.readings.where(probe=name) for name in START]
+        plan = Plan(
+            model=first,
+            optimizer=stepper,
+            batches=batches,
+            loss_fn=loss_fn,
+            steps=steps,
+            clock=clock,
+            settled=is_settled(Evidence(record, Table.concat([*tables, to_table(lines)]))),
+        )
+        more = list(_courses(plan, record["start"]))
     for found, after in more:
         lines += found
         tables += after
@@ -168,15 +181,23 @@ def _courses(plan: Plan, start: Mapping[str, float]) -> Iterator[tuple[list[Line
     if asked.learned:
         return
     found: dict[str, Course] = {}
-    for name, factor in {**NEAR, **FAR}.items():
+    for name, factor in {**NEAR, **({} if plan.settled else FAR)}.items():
         if name in FAR and any(course.learned for course in found.values()):
             break
         if plan.clock.left():
             _, found[name] = _train(plan, factor, start)
             yield list(_losses("rehearsal", f"loss/{name}", found[name].losses)), []
-    if len(plan.batches) > 1 and plan.clock.left():
-        _, course = _train(plan, 1.0, start, only=1)
-        yield list(_losses("rehearsal", "loss/one-batch", course.losses)), []
+    if len(plan.batches) > 1 and not plan.settled and not any(course.learned for course in found.values()):
+        yield list(_losses("rehearsal", "loss/one-batch", _one_batch(plan, start).losses)), []
+
+
+def _one_batch(plan: Plan, start: Mapping[str, float]) -> Course:
+    """A single batch again and again, at the first rate that learns it."""
+    course = Course(())
+    for factor in (1.0, 1 / 4, 1 / 16):
+        if plan.clock.left() and not course.learned:
+            _, course = _train(plan, factor, start, only=1)
+    return course
 
 
 def _train(

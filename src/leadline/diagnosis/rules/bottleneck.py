@@ -2,8 +2,11 @@
 
     rank_l, the number of singular values over channels that are not lost, falls at one block
 
-Normal: constant or rising along depth. A stem that makes more channels than its patches have entries is not meant.
+Normal: constant or rising along depth, where there are samples and pixels enough to see it. A stem that makes more
+channels than its patches have entries is not meant.
 """
+
+import math
 
 import numpy as np
 
@@ -24,7 +27,10 @@ def look(seen: Evidence, limits: Limits) -> Sign | None:
     if len(rank) < 2 or len(rank) != len(seen.blocks) + 1:
         return None
     before = np.nan_to_num(rank)[:-1]
-    fall = np.where(rank[1:] > 0, rank[1:], np.nan) / np.maximum(before, 1)
+    columns = np.array([math.prod(block["out_shape"]) for block in seen.blocks]) / [
+        seen.channels(number + 1) for number in range(len(seen.blocks))
+    ]
+    fall = np.where((rank[1:] > 0) & (rank[1:] < columns), rank[1:], np.nan) / np.maximum(before, 1)
     if not np.isfinite(fall).any() or np.nanmin(fall) > limits["kept"]:
         return None
     worst = int(np.nanargmin(fall))

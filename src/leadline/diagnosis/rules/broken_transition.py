@@ -30,7 +30,7 @@ def look(seen: Evidence, limits: Limits) -> Sign | None:
         return None
     usual = float(np.median(size[~outlying]))
     part = float(size[outlying].sum() / size.sum())
-    if usual > limits["usual"] or part < limits["part"]:
+    if usual * limits["times"] > size.max() or part < limits["part"]:
         return None
     places = np.flatnonzero(outlying)
     changing = int(seen.transitions[places].sum())

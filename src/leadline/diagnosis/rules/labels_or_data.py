@@ -18,14 +18,18 @@ REMEDIES = (
 )
 REFERENCE = "rehearsal: one batch again and again against fresh batches"
 
+OTHERS = ("slower", "faster", "much-slower", "much-faster")
+
 
 def look(seen: Evidence, limits: Limits) -> Sign | None:
     asked, single = seen.course(), seen.course("one-batch")
-    if not asked.steps or not single.steps or asked.lowest < limits["fresh"] or single.level > limits["single"]:
+    if not asked.steps or not single.steps or single.level > limits["single"]:
+        return None
+    if min(seen.course(name).lowest for name in ("", *OTHERS)) < limits["fresh"]:
         return None
     return Sign(
         severity="error",
-        strength=min(1.0, asked.lowest - single.level),
+        strength=min(1.0, max(0.0, 1 - single.level)),
         cause="The network learns one batch by heart and nothing from fresh ones: labels do not follow from inputs.",
         evidence=(f"on fresh batches: {asked}", f"on one batch again and again: {single}"),
     )

@@ -21,7 +21,8 @@ def look(seen: Evidence, limits: Limits) -> Sign | None:
     asked = seen.course()
     for name, factor in COURSES.items():
         other = seen.course(name)
-        if asked.learned_within(limits["patience"]) or not other.learned_within(limits["patience"]):
+        soon = other.learned_within(limits["patience"]) if factor <= 4 else other.learned
+        if asked.learned_within(limits["patience"]) or not soon:
             continue
         return Sign(
             severity="error" if factor <= 4 else "warning",
