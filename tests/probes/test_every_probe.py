@@ -16,6 +16,7 @@ from foreign import MODELS, Foreign, PreActivation, build, declare_vision_operat
 from probes.moment import foreign_moment, read
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
 from leadline.core import plugins
 from leadline.probes import Foresighted, Moment, Probe, Splits
@@ -159,6 +160,47 @@ def test_all_of_them_at_once(name: str) -> None:
     expected = losses(untouched)
     torch.set_rng_state(random)
     assert losses(foreign) == expected
+
+
+class Checkpointed(nn.Module):
+    """A residual network that forgets the insides of its blocks."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reentrant: bool | None = None
+        self.stem, self.fc = nn.Linear(5, 6), nn.Linear(6, 4)
+        self.blocks = nn.ModuleList(nn.Sequential(nn.Linear(6, 6), nn.ReLU(), nn.Linear(6, 6)) for _ in range(3))
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.stem(x)
+        for block in self.blocks:
+            again = self.reentrant
+            x = x + (block(x) if again is None else checkpoint(block, x, use_reentrant=again))
+        return self.fc(x)
+
+
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_checkpointing_changes_no_number(reentrant: bool) -> None:
+    torch.manual_seed(0)
+    foreign = Foreign(Checkpointed(), torch.randn(60, 5), torch.arange(60) % 4, F.cross_entropy)
+    plain = listened(foreign)
+    expected = {name: list(map(repr, probe.read(plain))) for name, probe in PROBES.items() if name in OWN}
+    foreign.model.reentrant = reentrant
+    at = listened(foreign)
+    assert {name: list(map(repr, PROBES[name].read(at))) for name in expected} == expected
+    measured(at)
+
+
+OWN = {"norm_bound", "hessian_spectrum", "feature_predictability", "risk_lower_bound", "residual_probe", "collinearity"}
+"""Probes that run passes of their own."""
+
+
+@pytest.mark.parametrize("name", ["norm_bound", "hessian_spectrum", "feature_predictability", "risk_lower_bound"])
+def test_a_graph_that_does_not_fit_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = listened(build("preactivation"))
+    monkeypatch.setattr("leadline.linalg.memory.free_bytes", lambda device=None: 1000)
+    notes = [note for reading in read(PROBES[name], at).values() for note in reading.notes.values()]
+    assert any("the graph of a pass of 2 samples needs" in note for note in notes)
 
 
 # -- data that nobody wants ------------------------------------------------------------------------------------------

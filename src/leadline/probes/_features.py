@@ -19,7 +19,7 @@ from leadline.models.densenest import DenseNEst
 from leadline.models.estimators import AugmentedResNEst
 from leadline.probes import Moment
 from leadline.probes._channels import batch_first, channel_dims
-from leadline.probes._passes import batch_size, listen, no_chain, own_pass, samples, training_samples
+from leadline.probes._passes import batch_size, listen, no_chain, own_pass, require_graph, samples, training_samples
 from leadline.taps.dataflow import Flow, Value, ancestry, operation, order, value_of
 from leadline.taps.inputs import Inputs
 from leadline.taps.places import Path, leaves
@@ -90,6 +90,8 @@ def features(at: Moment, count: int) -> Features:
     if not at.anatomy.blocks:
         raise UsageError(no_chain(at))
     batches = [part for whole in training_samples(at, count) for part in _parts(whole)]
+    if batches:
+        require_graph(at, batches[0])
     read = _of_estimator if isinstance(at.model, AugmentedResNEst | DenseNEst) else _of_graph
     passes = [read(at, inputs) for inputs in batches]
     if not passes:

@@ -1,13 +1,15 @@
 """Passes of a probe's own: a few samples, without autocast, heard by nobody, and the model left exactly as it was."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
+from torch.utils import checkpoint
 
-from leadline.core.errors import LeadlineError
+from leadline.core.errors import LeadlineError, UsageError
+from leadline.linalg import memory
 from leadline.probes import Moment
 from leadline.taps.inputs import Inputs, understand
 from leadline.taps.places import Place, leaves
@@ -22,13 +24,15 @@ T = TypeVar("T")
 def own_pass(model: nn.Module, *, gradients: bool = False, evaluate: bool = False) -> Iterator[None]:
     """Run `model` inside as it is (or in evaluation mode), in the dtype of its parameters.
 
-    With `gradients` everything is differentiable, frozen parameters included.
+    With `gradients` everything is differentiable, frozen parameters included, and nothing is checkpointed: ask
+    `require_graph` first whether there is room.
     """
     devices = {"cpu", *(parameter.device.type for parameter in model.parameters())}
     with ExitStack() as stack:
         stack.enter_context(torch.inference_mode(False))
         stack.enter_context(quiet(model))
         stack.enter_context(preserved(model))
+        stack.enter_context(_not_checkpointed())
         stack.enter_context(torch.set_grad_enabled(gradients))
         for device in devices - {"meta"}:
             stack.enter_context(torch.autocast(device, enabled=False))
@@ -38,6 +42,49 @@ def own_pass(model: nn.Module, *, gradients: bool = False, evaluate: bool = Fals
             for parameter in model.parameters():
                 parameter.requires_grad_(_is_float(parameter))
         yield
+
+
+@contextmanager
+def _not_checkpointed() -> Iterator[None]:
+    """Checkpointed functions are called through: their insides are in the graph, and second derivatives exist."""
+    hook = getattr(checkpoint, "_checkpoint_hook", None)
+    checkpoint.CheckpointFunction.apply = staticmethod(lambda run, _, *args: run(*args))  # type: ignore[method-assign]
+    if hook is not None:
+        checkpoint._checkpoint_hook = lambda _: nullcontext()  # type: ignore[assignment, misc, return-value]
+    try:
+        yield
+    finally:
+        del checkpoint.CheckpointFunction.apply
+        if hook is not None:
+            checkpoint._checkpoint_hook = hook  # type: ignore[misc]
+
+
+def require_graph(at: Moment, inputs: Inputs, *, times: float = 1.0) -> None:
+    """Refuse a pass with gradients whose graph does not fit, by what one sample keeps; `times` for graphs of graphs."""
+    kept: dict[int, int] = {}
+
+    def pack(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        kept[storage.data_ptr()] = storage.nbytes()
+        return tensor.detach()
+
+    try:
+        with own_pass(at.model, gradients=True, evaluate=True):
+            with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+                output = followed(samples(inputs, 1)).call(at.model)
+            for parameter in at.model.parameters():
+                kept.pop(parameter.untyped_storage().data_ptr(), None)
+            del output  # whose graph kept the storages apart
+    except Exception as error:
+        raise UsageError(failure(error)) from None
+    device = next((parameter.device for parameter in at.model.parameters()), None)
+    count = batch_size(inputs)
+    memory.require(
+        round(times * count * sum(kept.values())),
+        f"the graph of a pass of {count} samples",
+        instead="take fewer samples",
+        device=device,
+    )
 
 
 def mode(model: nn.Module) -> str:
@@ -84,8 +131,12 @@ def _each(inputs: Inputs, change: Callable[[Tensor], Tensor]) -> Inputs:
 
 def failure(error: Exception) -> str:
     """A model's own error in one line."""
+    return str(error) if isinstance(error, LeadlineError) else f"the model failed on this batch: {in_a_line(error)}"
+
+
+def in_a_line(error: Exception) -> str:
     first = (str(error).strip().splitlines() or [""])[0]
-    return f"the model failed on this batch: {type(error).__name__}: {first}"
+    return f"{type(error).__name__}: {first}"
 
 
 def at_boundaries(at: Moment, inputs: Inputs, measure: Callable[[int, Tensor], T]) -> list[T | str]:

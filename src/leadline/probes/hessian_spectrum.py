@@ -18,8 +18,8 @@ decades with depth (Li et al., Fig. 4). `index` 0.2 to 0.5 at initialisation, ne
 6). Large networks have most of their eigenvalues at zero: `ratio10` of 1e3 and more is usual there, and only its trend
 says something.
 Cost: at most (probes + 1) steps products of two and a half gradients each on `samples` samples: about 200 training
-steps at batch 128. Memory: steps + 4 vectors of all weights, refused where that is not free, and the graph of one
-gradient, about three times that of a training step.
+steps at batch 128. Memory: steps + 4 vectors of all weights and the graph of one gradient, about three times that of a
+training step; refused where that is not free.
 """
 
 import math
@@ -37,7 +37,7 @@ from leadline.linalg import hessian, lanczos
 from leadline.linalg.hessian import CurvatureOperator, Spectrum
 from leadline.linalg.lanczos import Density, Estimate
 from leadline.probes import Axis, Moment, Reading
-from leadline.probes._passes import batch_size, failure, mode, own_pass, samples
+from leadline.probes._passes import batch_size, failure, in_a_line, mode, own_pass, require_graph, samples
 from leadline.probes._readings import Found, Noted, kappa, missing, scalar
 from leadline.taps.tape import Tap
 
@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from leadline.taps.anatomy import Anatomy
 
 BINS = 16
+GRAPHS = 3
+"""The graph of a gradient holds about this many times what the graph of the loss does."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,12 +70,13 @@ class HessianSpectrum:
             yield from self._spectrum(at)
         except LeadlineError as error:
             yield missing("top", str(error))
-        except RuntimeError as error:
-            yield missing("top", f"no second derivatives: {str(error).strip().splitlines()[0]}")
+        except Exception as error:  # what an operation, or a checkpoint around it, has against a second derivative
+            yield missing("top", f"no second derivatives: {in_a_line(error)}")
 
     def _spectrum(self, at: Moment) -> list[Reading]:
         params = self._weights(at)
         inputs, ways = samples(at.inputs, self.samples), mode(at.model)
+        require_graph(at, inputs, times=GRAPHS)
         # the fused attention kernels have no second derivative
         with own_pass(at.model, gradients=True), sdpa_kernel(SDPBackend.MATH):
             try:

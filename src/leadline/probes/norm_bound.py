@@ -32,7 +32,7 @@ from leadline.core.errors import LeadlineError
 from leadline.core.when import Every, When
 from leadline.probes import Axis, Moment, Reading
 from leadline.probes._gains import SLOPES, gain
-from leadline.probes._passes import batch_size, failure, listen, mode, no_chain, samples
+from leadline.probes._passes import batch_size, failure, listen, mode, no_chain, require_graph, samples
 from leadline.probes._readings import Found, Noted, missing, profile, scalar
 from leadline.taps.dataflow import Flow, Value, ancestry, operation, order, value_of
 from leadline.taps.inputs import Inputs
@@ -59,6 +59,11 @@ class NormBound:
             yield missing("delta", no_chain(at))
             return
         inputs = samples(at.inputs, self.samples)
+        try:
+            require_graph(at, inputs)
+        except LeadlineError as error:
+            yield missing("delta", str(error))
+            return
         found = _Pass(at, inputs)
         remark = f"{batch_size(inputs)} samples, {mode(at.model)} mode"
         pairs = [found.norms(place) for place in range(len(blocks))]
