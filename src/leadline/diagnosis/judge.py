@@ -14,16 +14,19 @@ from leadline.diagnosis.rules import Limits, Sign
 from leadline.diagnosis.thresholds import Thresholds, thresholds
 
 PACKAGE = "leadline.diagnosis.rules"
+RATES = "LL5"
+"""How the ids of findings about the learning rate begin."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What training tells: the outlook, why, how sure, and a number that orders outcomes."""
+    """What training tells: the outlook, why, how sure, a number that orders outcomes, and what it leans to if open."""
 
     outlook: Outlook
     reason: str
     confidence: float
     trainability: float
+    leaning: Outlook = "undecided"
 
 
 def rules() -> dict[str, ModuleType]:
@@ -102,8 +105,8 @@ def _cut_short(course: Course, limits: Limits) -> Outcome:
     """The budget ended it: is it on its way? The signs decide in `decide`."""
     ahead = course.forecast(limits["patience"])
     if ahead <= limits["below"]:
-        return Outcome("undecided", f"it was learning when the budget ended: {course}", 0.6, 1.0 - ahead)
-    return Outcome("undecided", f"the budget ended before it could be told: {course}", 0.3, 1.0 - ahead)
+        return Outcome("undecided", f"it was learning when it ended: {course}", 0.6, 1.0 - ahead, "healthy")
+    return Outcome("undecided", f"too few steps to tell: {course}", 0.3, 1.0 - ahead)
 
 
 def _slow_or_never(course: Course, limits: Limits) -> Outcome:
@@ -113,7 +116,8 @@ def _slow_or_never(course: Course, limits: Limits) -> Outcome:
     if distance < limits["margin"]:
         return Outcome("undecided", f"it hardly learns, if at all: {course}", 0.3, 1.0 - ahead)
     if ahead < limits["below"] and course.level > 1:
-        return Outcome("undecided", f"it falls, but is still worse than guessing: {course}", 0.3, 1.0 - course.level)
+        reason = f"it falls, but is still worse than guessing: {course}"
+        return Outcome("undecided", reason, 0.3, 1.0 - course.level, "trains slowly")
     if ahead < limits["below"]:
         return Outcome("trains slowly", f"it learns slowly: {course}", confidence, 1.0 - ahead)
     return Outcome("will not train", f"it does not learn: {course}", confidence, 1.0 - ahead)
@@ -125,18 +129,21 @@ def _sure(distance: float) -> float:
 
 
 def decide(outcome: Outcome, signs: Mapping[ModuleType, Sign], *, fair: bool = False) -> Outcome:
-    """Where the losses leave it open, the signs decide if they agree with them; fair progress without any will do."""
-    worst = max((SEVERITIES.index(sign.severity) for sign in signs.values()), default=0)
-    if outcome.outlook == "trains slowly" and worst == 0 and fair:
+    """Where the losses leave it open the signs decide; fair progress without any sign of trouble will do.
+
+    That another rate serves better says nothing about whether this one would in the end: then what the losses lean to.
+    """
+    grave = {rule.ID[:3] for rule, sign in signs.items() if sign.severity == "error"}
+    quiet = all(sign.severity == "note" for sign in signs.values())
+    if outcome.outlook == "trains slowly" and quiet and fair:
         return replace(outcome, outlook="healthy", confidence=0.6)
     if outcome.outlook != "undecided":
         return outcome
-    learning = outcome.confidence >= 0.5
-    if worst == 0:
-        return replace(outcome, outlook="healthy") if learning else outcome
-    if worst == 1 and not learning:
-        return outcome
-    return replace(outcome, outlook="trains slowly" if learning else "will not train", confidence=0.6)
+    if grave - {RATES}:
+        return replace(outcome, outlook="will not train", confidence=0.6)
+    if grave or (outcome.leaning == "healthy" and quiet):
+        return replace(outcome, outlook=outcome.leaning)
+    return replace(outcome, outlook="trains slowly") if outcome.leaning == "healthy" else outcome
 
 
 # -- the root ------------------------------------------------------------------------------------------------------
