@@ -6,7 +6,7 @@ import inspect
 import sys
 import weakref
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
@@ -30,7 +30,7 @@ PACKAGE = "leadline.remedies"
 _applied: weakref.WeakKeyDictionary[nn.Module, list[weakref.ref[Change]]] = weakref.WeakKeyDictionary()
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Change:
     """What a remedy did: (part of the model, what was done to it), the parameters it added; prints as a short text."""
 
@@ -40,9 +40,9 @@ class Change:
     parameters: tuple[nn.Parameter, ...]
     reason: str
     in_optimizer: bool
-    _model: nn.Module = field(repr=False)
-    _surgery: Surgery = field(repr=False)
-    _undone: bool = field(default=False, repr=False)
+    _model: nn.Module
+    _surgery: Surgery
+    _undone: bool = False
 
     @property
     def no_op(self) -> bool:
@@ -60,7 +60,7 @@ class Change:
         self._undone = True
         _compile_anew()
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         lines = [f"{self.remedy}: undone" if self._undone else self.remedy]
         if self.no_op:
             lines = [f"{self.remedy}: nothing changed, as {self.reason}"]
@@ -71,6 +71,8 @@ class Change:
             where = "in the optimiser's first group" if self.in_optimizer else "to be added to the optimiser"
             lines.append(f"  {count:,} new parameters, {where}")
         return "\n".join(lines)
+
+    __str__ = __repr__
 
 
 def _later_than(change: Change) -> list[str]:

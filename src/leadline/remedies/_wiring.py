@@ -41,8 +41,8 @@ class Act:
 
     @property
     def owner(self) -> str:
-        """The module of the first of them."""
-        return next(iter(self.parameters)).rpartition(".")[0]
+        """The module of the first of them, the parametrised one where it is computed from others."""
+        return next(iter(self.parameters)).rpartition(".")[0].split(".parametrizations.")[0]
 
     @property
     def weighs(self) -> bool:

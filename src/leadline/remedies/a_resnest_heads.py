@@ -51,6 +51,8 @@ class Gather:
         self.heads, self.name, self.channel, self.axes = heads, name, channel, axes
 
     def __call__(self, v: Tensor) -> None:
+        if torch._C._current_graph_task_id() != -1:
+            return  # checkpointing runs the layer again in the backward pass
         v = v.movedim(self.channel, -1)
         self.heads.found[self.name] = v.flatten(self.axes, -2).mean(self.axes) if v.ndim > self.axes + 1 else v
 
@@ -80,11 +82,13 @@ def apply(at: Treatment, *, replace: bool = False) -> str:
         name = f"H{index}"
         heads[name] = nn.Linear(feature.size, y.tensor.shape[-1], device="meta").to_empty(device="cpu")
         at.at(feature.place, Gather(heads, name, channel=feature.channel, axes=axes))
-        at.say(feature.place.module, "a head on its input" + " instead of the prediction" * replace)
+        at.say(feature.place.module, "a head on its input")
     for parameter in heads.parameters():
         nn.init.zeros_(parameter)
     at.attach(last.name, NAME, heads, like=next(last.module.parameters()))
-    at.at(at.wiring.trace.place(at.wiring.trace.root, "out", y), heads)
+    prediction = at.wiring.trace.place(at.wiring.trace.root, "out", y)
+    at.at(prediction, heads)
+    at.say(str(prediction), "now only the heads' sum" if replace else "with the heads' sum added")
     return ""
 
 

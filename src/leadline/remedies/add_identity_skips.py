@@ -2,16 +2,17 @@
 
 Changes: every block of two or more layers that has no skip and keeps its shape; single layers are taken in pairs.
 Length two is the right one: at zero weights the Hessian of a chain of 2-shortcuts has the same condition number at any
-depth, with length one it grows with depth, with three it vanishes (Li et al., Theorem 2). The default s is one over
-the root of the number of skips R: R branches then add what one block had, where s = 1 would have the output's variance
-grow with every block (Li et al., section 4.1), without norms until it overflows. `scale=1` is the published block.
+depth, with length one it grows with depth, with three it vanishes (Li et al., Theorem 2). With s = 1 the output's
+variance grows with every block (Li et al., section 4.1), so the default s depends on the number R of skips: 1 / sqrt(R)
+where the blocks contain norms, which give each f(x) the same variance whatever x is; 1 / R where they do not, since
+f(x) then grows with x, and (1 + a)^R overflows where (1 + a / R)^R < e^a does not.
 Helps: deep nets without skips, whose gradients vanish or whose representations collapse (Oyedotun et al., section 4;
 Zaeemzadeh et al., Theorem 1). Blocks that change the shape are left as they are.
 Costs: one addition per skip, and its input is kept for as long as the block runs.
 Undone: by taking the hooks away that add; names in the state dict never change.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,6 +20,7 @@ from torch import Tensor
 
 from leadline.core.errors import UsageError
 from leadline.remedies._treatment import Treatment
+from leadline.remedies._wiring import is_norm
 from leadline.taps.anatomy import Block
 from leadline.taps.places import Place
 
@@ -28,8 +30,9 @@ def apply(at: Treatment, *, scale: float | None = None) -> str:
     if scale is not None and not scale > 0:
         raise UsageError(f"scale={scale}: expected a positive number, the factor of the branches")
     spans = list(_spans(at))
-    factor = scale or len(spans) ** -0.5 if spans else 1.0
-    for span in spans:
+    count = max(1, len(spans))
+    factor = scale or (count**-0.5 if _have_norms(at, spans) else 1 / count)
+    for span in {(span.start, span.end): span for span in spans}.values():
         bypass = Bypass(factor, copy=at.wiring.is_overwritten(span.start))
         at.at(span.start, bypass.take)
         at.at(span.end, bypass.give)
@@ -50,7 +53,7 @@ class Bypass:
     def give(self, y: Tensor) -> Tensor:
         x, self._x = self._x, None
         if x is None:
-            raise UsageError("a skip ends before it begins: the layers it was put around are called in another order")
+            raise UsageError("a skip ends before it begins: its layers are called in another order or recomputed apart")
         return x + y if self.scale == 1 else x + self.scale * y
 
     def __getstate__(self) -> dict[str, Any]:
@@ -67,7 +70,7 @@ class Span:
 
     @property
     def name(self) -> str:
-        return " … ".join(dict.fromkeys((self.blocks[0].name, self.blocks[-1].name)))
+        return " … ".join(dict.fromkeys(block.name.split("@")[0] for block in self.blocks))
 
 
 def _spans(at: Treatment) -> Iterator[Span]:
@@ -106,3 +109,8 @@ def _span(blocks: tuple[Block, ...], behind: tuple[Block, ...]) -> Span | None:
         return Span(blocks, replace(start, call=None), replace(end, call=None))
     ends = [place for place in (end, *(block.input for block in behind)) if place.call is None]
     return Span(blocks, start, ends[0]) if ends and start.call is None else None
+
+
+def _have_norms(at: Treatment, spans: Iterable[Span]) -> bool:
+    parts = (at.model.get_submodule(name) for span in spans for block in span.blocks for name in block.modules)
+    return any(is_norm(module) for part in parts for module in part.modules())

@@ -45,7 +45,7 @@ class Dirac(nn.Module):
         return kernel
 
 
-def apply(at: Treatment, *, form: str = "additive") -> str:
+def apply(at: Treatment, *, form: str = "normalised") -> str:
     """`form` is "additive" or "normalised"."""
     if form not in PARAMETRISATIONS:
         raise unknown("form", form, PARAMETRISATIONS)

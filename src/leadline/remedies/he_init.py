@@ -28,6 +28,8 @@ def apply(at: Treatment, *, seed: int = 0) -> str:
     for name, layer in layers.items():
         if parametrize.is_parametrized(layer, "weight") or "weight" not in layer._parameters:
             at.leave(name, "its weight is computed from other parameters")
+        elif nn.parameter.is_lazy(layer.weight):
+            at.leave(name, "its weight has no shape before the model has run")
         elif id(layer.weight) in others:
             at.leave(name, "it shares its weight with something that is no such layer")
         elif id(layer.weight) not in done:

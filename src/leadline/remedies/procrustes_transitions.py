@@ -39,8 +39,10 @@ def apply(at: Treatment, *, every: int = 1) -> str:
             at.leave(act.owner, why)
         elif isinstance(layer, Layer) and id(layer.weight) not in seen:
             seen.add(id(layer.weight))
-            _project(at, act.owner, layer, note=note, kept=at.optimizer is not None)
-            upkeep.layers.append(layer)
+            _project(at, act.owner, layer, note=note)
+            if at.optimizer is not None:
+                at.say(act.owner, "kept there after " + ("each step" if every == 1 else f"every {every} steps"))
+                upkeep.layers.append(layer)
     if at.optimizer is not None and upkeep.layers:
         at.surgery.later(at.optimizer.register_step_post_hook(upkeep).remove)
     return "its transitions preserve norms already" if seen else "no layer of its own changes the shape between blocks"
@@ -77,14 +79,12 @@ def _groups(layer: Layer) -> int:
     return 1 if isinstance(layer, nn.Linear) else layer.groups
 
 
-def _project(at: Treatment, name: str, layer: Layer, *, note: str, kept: bool) -> None:
+def _project(at: Treatment, name: str, layer: Layer, *, note: str) -> None:
     ratios = torch.linalg.svdvals(matrices(layer).double()) / target(layer)
     low, high = float(ratios.min()), float(ratios.max())
     if max(1 - low, high - 1) > CLOSE:
         at.surgery.write(layer.weight, polar(matrices(layer), target(layer)).nearest.view_as(layer.weight))
         at.say(name, f"singular values {low:.2g} to {high:.2g} of the norm-preserving ones, now 1{note}")
-    if kept:
-        at.say(name, "kept there after each step of the optimiser")
 
 
 def _transitions(at: Treatment) -> Iterator[tuple[Act, str]]:
