@@ -8,7 +8,7 @@ from harness import Row, interleave, ratio_row, run
 from torch import nn
 
 from leadline import models
-from leadline.linalg.hessian import hessian_operator, curvature_graph
+from leadline.linalg.hessian import curvature_graph, hessian_operator
 
 BATCH = 128
 
