@@ -252,6 +252,24 @@ def test_kernels_larger_than_the_map_wrap_around_and_zero_kernels_are_labelled()
     assert padded.kappa().value is None
 
 
+@pytest.mark.parametrize("scale", [1e-200, 1e-30, 1e30, 1e200])
+def test_any_scale(scale: float) -> None:
+    kernel = torch.randn(4, 3, 3, 3, dtype=F64)
+    plain, scaled = (
+        conv_operator(k, 6, padding=1, padding_mode="circular").spectrum() for k in (kernel, kernel * scale)
+    )
+    torch.testing.assert_close(scaled.values / scale, plain.values, rtol=1e-12, atol=0)
+    assert scaled.condition.kappa == pytest.approx(plain.condition.kappa)
+
+
+def test_very_large_kernels_are_transformed_directly() -> None:
+    operator = conv_operator(
+        torch.randn(3, 1, 21, 21, dtype=F64), 24, padding="same", padding_mode="circular", groups=3
+    )
+    expected = torch.fft.fft2(operator.kernel[:, 0], s=(24, 24)).abs().flatten().sort(descending=True).values
+    torch.testing.assert_close(operator.spectrum().sigma, expected, rtol=0, atol=1e-11)
+
+
 def test_trainable_kernels_are_read_and_left_alone() -> None:
     kernel = nn.Parameter(torch.randn(4, 4, 3, 3))
     operator = conv_operator(kernel, 6, padding=1)

@@ -24,6 +24,7 @@ from leadline.linalg.precision import widened
 
 WELL_CONDITIONED = 1e-7  # sigma_min^2 / sigma_max^2 of one frequency above which its Gram matrix is exact to 1e-12
 CHUNK = 2**17  # complex numbers held at a time: what the second-level cache holds
+MOST_LAGS = 512  # of the autocorrelation: beyond (kernels of 13 x 13), its own transform costs more than it saves
 GRID = 8  # points per degree and axis for the supremum of |P|: it is at most 1 / cos(pi / 8) per axis above the largest
 
 
@@ -57,14 +58,15 @@ def symbol_spectrum(kernel: Tensor, form: Layout, grid: tuple[int, ...], *, entr
     A (2q - 1)-grid determines P^H P everywhere (correlation.py): enough for a bound, for isometry, for a look.
     """
     taps = form.taps(widened(checked(kernel).detach()))
-    taps = taps if taps.shape[-2] >= taps.shape[-1] else taps.mT
+    scale = float(taps.abs().max()) or 1.0
+    taps = (taps if taps.shape[-2] >= taps.shape[-1] else taps.mT) / scale
     frequencies, multiplicity = _half(grid, taps.device)
     if len(taps) == 1:
         frequencies, multiplicity = frequencies[:1], multiplicity.sum(0, keepdim=True)
         values = torch.linalg.svdvals(taps)
     else:
         values = _by_frequency(taps, form, 2 * torch.pi * frequencies / torch.tensor(grid, device=taps.device))
-    values = values.flatten(1)
+    values = scale * values.flatten(1)
     found = values.shape[1] * prod(grid)
     possible = found if entries is None else min(entries, form.shape[0] * prod(grid))
     method = "one matrix" if len(taps) == 1 else f"{len(frequencies)} of {prod(grid)} frequencies"
@@ -103,20 +105,26 @@ def checked(kernel: Tensor) -> Tensor:
 
 def _by_frequency(taps: Tensor, form: Layout, angles: Tensor) -> Tensor:
     """Descending singular values (frequencies, groups, columns) of P at `angles` (frequencies, D)."""
+    if prod(2 * q - 1 for q in form.axes) > min(2 * len(angles), MOST_LAGS):
+        pieces = torch.split(angles, max(8, CHUNK // taps[0].numel()))
+        return torch.cat([_direct(taps, form, piece) for piece in pieces])
     table = correlation(form.axes, torch.float64, taps.device)
     lags = table.autocorrelation(table.values(taps))
-    found = [_gram_roots(taps, form, lags, piece) for piece in torch.split(angles, max(8, CHUNK // lags[0].numel()))]
-    return torch.cat(found)
+    pieces = torch.split(angles, max(8, CHUNK // lags[0].numel()))
+    return torch.cat([_gram_roots(taps, form, lags, piece) for piece in pieces])
 
 
 def _gram_roots(taps: Tensor, form: Layout, lags: Tensor, angles: Tensor) -> Tensor:
-    grams = _fourier(angles, lags, [range(1 - q, q) for q in form.axes], form.spacing)
-    squares = _eigenvalues(grams)
+    squares = _eigenvalues(_fourier(angles, lags, [range(1 - q, q) for q in form.axes], form.spacing))
     values = squares.clamp(min=0).sqrt().flip(-1)
     doubtful = (squares[..., 0] <= WELL_CONDITIONED * squares[..., -1]).any(-1)
     if doubtful.any():
-        symbols = _fourier(angles[doubtful], taps, [range(q) for q in form.axes], form.spacing)
-        values[doubtful] = torch.linalg.svdvals(symbols)
+        values[doubtful] = _direct(taps, form, angles[doubtful])
+    return values
+
+
+def _direct(taps: Tensor, form: Layout, angles: Tensor) -> Tensor:
+    values: Tensor = torch.linalg.svdvals(_fourier(angles, taps, [range(q) for q in form.axes], form.spacing))
     return values
 
 
