@@ -60,7 +60,15 @@ class Course:
 
     def learned_within(self, steps: float) -> bool:
         """Did it learn in so many steps?"""
-        return self.learned and self.steps <= steps
+        return self.reach <= steps
+
+    @property
+    def reach(self) -> float:
+        """The step at which it had learned, infinite before."""
+        if self.steps < WINDOW or self.lost:
+            return math.inf
+        levels = enumerate(self.smooth, WINDOW)
+        return next((float(step) for step, mean in levels if mean <= LEARNED * self.scale), math.inf)
 
     def forecast(self, step: float) -> float:
         """The lowest level expected by that step, thought on from the later half of the means.
@@ -72,6 +80,7 @@ class Course:
             return math.inf
         levels = [max(mean / self.scale, 1e-12) for mean in self.smooth[len(self.smooth) // 2 :]]
         now, before = self.steps, max(1, self.steps - len(levels) + 1)
+        step = max(step, now)
         if levels[-1] > 1 and now > before:
             power = max(0.0, math.log(levels[0] / levels[-1]) / math.log(now / before))
             ahead = levels[-1] * math.pow(now / step, power)

@@ -64,7 +64,8 @@ def judge(
         if sign is not None:
             signs[module] = sign
     course, bounds = evidence.course(), limits["verdict"]
-    outcome = decide(outcome_of(course, bounds), signs, fair=course.level <= bounds["fair"])
+    fair = course.level <= bounds["fair"] or evidence.course("one-batch").learned_within(bounds["patience"])
+    outcome = decide(outcome_of(course, bounds), signs, fair=fair)
     return Diagnosis(
         verdict=outcome.outlook,
         reason=outcome.reason,
@@ -91,7 +92,7 @@ def outcome_of(course: Course, limits: Limits) -> Outcome:
     if course.lost:
         return Outcome("will not train", f"the loss stops being a number: {course}", 1.0, -math.inf)
     if course.learned:
-        speed = limits["patience"] / course.steps
+        speed = limits["patience"] / course.reach
         outlook: Outlook = "healthy" if speed >= 1 else "trains slowly"
         return Outcome(outlook, f"it learns: {course}", _sure(abs(math.log2(speed))), 1 + speed)
     if course.steps < limits["few"]:
@@ -130,6 +131,8 @@ def _sure(distance: float) -> float:
 
 def decide(outcome: Outcome, signs: Mapping[ModuleType, Sign], *, fair: bool = False) -> Outcome:
     """Where the losses leave it open the signs decide; fair progress without any sign of trouble will do.
+
+    So does slow progress on data of which a single batch is learned soon: then the data are hard, not the network.
 
     That another rate serves better says nothing about whether this one would in the end: then what the losses lean to.
     """
