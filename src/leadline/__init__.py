@@ -8,6 +8,9 @@ from leadline.core.version import VERSION as __version__
 if TYPE_CHECKING:
     from leadline import models as models
     from leadline.analysis.profile import Profile as Profile
+    from leadline.diagnosis.finding import Diagnosis as Diagnosis
+    from leadline.diagnosis.finding import Finding as Finding
+    from leadline.execute.check import check as check
     from leadline.projections import Procrustes as Procrustes
     from leadline.projections import transitions as transitions
     from leadline.taps.anatomy import anatomy as anatomy
@@ -21,6 +24,10 @@ _PLACES = {
     "sound": "leadline.train.sound",
     "Recorder": "leadline.train.recorder",
     "Profile": "leadline.analysis.profile",
+    # say what is wrong
+    "check": "leadline.execute.check",
+    "Diagnosis": "leadline.diagnosis.finding",
+    "Finding": "leadline.diagnosis.finding",
     # keep gradients' norms
     "Procrustes": "leadline.projections",
     "transitions": "leadline.projections",
@@ -28,7 +35,19 @@ _PLACES = {
     "models": "leadline.models",
 }
 
-__all__ = ["Procrustes", "Profile", "Recorder", "__version__", "anatomy", "models", "sound", "transitions"]
+__all__ = [
+    "Diagnosis",
+    "Finding",
+    "Procrustes",
+    "Profile",
+    "Recorder",
+    "__version__",
+    "anatomy",
+    "check",
+    "models",
+    "sound",
+    "transitions",
+]
 
 
 def __getattr__(name: str) -> Any:
