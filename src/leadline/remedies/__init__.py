@@ -32,6 +32,7 @@ def apply(
 
     The batch is what the model's forward takes, with or without targets: most remedies run the model once to see how
     it is wired. Parameters that a remedy adds are added to the optimiser, or left for you to add (`parameters`).
+    What torch.compile made of models before is compiled anew at its next call.
     """
     from leadline.remedies._treatment import treat
 

@@ -1,13 +1,13 @@
-"""Dirac kernels: the skip inside the convolution, W -> W + diag(a) delta with a = 1 (Zagoruyko and Komodakis 2017).
+"""Dirac kernels: the skip inside the convolution, W -> beta W / |W| + diag(alpha) delta (Zagoruyko and Komodakis 2017).
 
 Changes: the convolutions of blocks without skips that keep channels and size (stride 1, an odd kernel larger than
-1x1, "same" padding). delta is the kernel that passes every channel on, so that right afterwards such a layer computes
-conv(x) + x. `form="normalised"` is the released second version, beta W / |W| + diag(alpha) delta per output channel
-with alpha = 1, beta = 0.1: the layer then starts as x plus a small branch.
-Helps: plain nets that have to stay plain. a = 1 mimics a skip at the start only: nothing keeps a there in training
-(Oyedotun et al., section 6.5 (c), eq. (28)), and the skip has length one, whose conditioning grows with depth (Li et
-al., Theorem 2). With norms, or normalised; else the first outputs grow with depth.
-Costs: one number per channel (two if normalised), the sum of two kernels in each pass. State dicts have other names,
+1x1, "same" padding). delta is the kernel that passes every channel on: with alpha = 1, beta = 0.1 per output channel
+such a layer starts as x plus a small branch, whatever W is. `form="additive"` is W + diag(a) delta with a = 1
+(Oyedotun et al., eq. (28)): right afterwards the layer computes conv(x) + x.
+Helps: plain nets that have to stay plain. It mimics a skip at the start only: nothing keeps a at 1 in training
+(Oyedotun et al., section 6.5 (c)), and the skip has length one, whose conditioning grows with depth (Li et al.,
+Theorem 2). The additive form doubles the signal at every layer and overflows in deep nets without norms.
+Costs: two numbers per channel (one if additive), the sum of two kernels in each pass. State dicts have other names,
 `weight` being computed; `torch.nn.utils.parametrize.remove_parametrizations` folds it for good.
 Undone: by taking the parametrisation away; W is what it was.
 """
