@@ -29,7 +29,8 @@ Value = float | Sequence[float]
 class Reading(NamedTuple):
     """A name such as `ratio/transition` and one number, or one for each place along the probe's axis.
 
-    `notes` tells why a number is missing (nan): by its place along the axis, -1 for the reading as a whole.
+    `notes` tells why a number is missing (nan), by its place along the axis; at -1 stands what holds for the reading
+    as a whole: why there is none, or the mode, dtype and tolerance it was taken with.
     """
 
     name: str
