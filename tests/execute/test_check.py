@@ -176,8 +176,15 @@ def test_the_verb_on_a_run_folder(tmp_path: Path, capsys: pytest.CaptureFixture[
     train = ["train", "resnet-20", "--arg", "widths=4,8,8", "--arg", "in_channels=1", "--data", "digits"]
     assert main([*train, "--steps", "30", "--batch-size", "32", "--out", str(tmp_path)]) == 0
     capsys.readouterr()
-    assert main(["check", str(next(tmp_path.iterdir()))]) in (0, 1)
-    assert capsys.readouterr().out.startswith("verdict: ")
+    folder = next(tmp_path.iterdir())
+    assert main(["check", str(folder)]) in (0, 1)
+    said = capsys.readouterr().out
+    assert said.startswith("verdict: ") and "a run that is done" in said
+    (folder / "done.json").unlink()
+    with (folder / "readings.jsonl").open("a") as handle:
+        handle.write('{"step":30,"probe":"loss","name":"train/loss","value":"nan"}\n{"step":31,"pro')
+    assert main(["check", str(folder)]) == 1
+    assert "will not train" in capsys.readouterr().out
 
 
 def test_the_verb_says_what_is_wrong_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -93,7 +93,9 @@ class Course:
             return "no step was made"
         if self.lost:
             return f"loss {self.losses[0]:.3g}, not finite after {self.steps} steps"
-        return f"loss {self.losses[0]:.3g} to {self.smooth[-1]:.3g} in {self.steps} steps (guessing: {self.scale:.3g})"
+        return f"loss {self.losses[0]:.3g} to {self.smooth[-1]:.3g} in {self.steps} steps" + (
+            f" (guessing: {self.chance:.3g})" if math.isfinite(self.chance) else ""
+        )
 
 
 def course(losses: Sequence[float], *, chance: float = math.nan, start: float = math.nan) -> Course:

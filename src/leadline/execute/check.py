@@ -1,6 +1,7 @@
 """Check a model: why does it not train, and what to change."""
 
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -63,4 +64,5 @@ def check_run(
     """The same from the readings of a run, finished, growing or broken off; nothing is trained."""
     if not run.readings.height:
         raise UsageError(f"{run.name} has no readings yet; check it again once it has made a step")
-    return judge(Evidence(run.record, run.readings), limits=limits(thresholds), select=select, ignore=ignore)
+    found = judge(Evidence(run.record, run.readings), limits=limits(thresholds), select=select, ignore=ignore)
+    return replace(found, measured=(f"a run that is {run.state}", *run.notes, *found.measured))
