@@ -366,6 +366,7 @@ MODELS: dict[str, Callable[[], Foreign]] = {
 
 
 def build(name: str) -> Foreign:
+    declare_vision_operators()
     torch.manual_seed(1)
     return MODELS[name]()
 

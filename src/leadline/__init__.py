@@ -7,6 +7,7 @@ from leadline.core.version import VERSION as __version__
 
 if TYPE_CHECKING:
     from leadline import models as models
+    from leadline import remedies as remedies
     from leadline.analysis.profile import Profile as Profile
     from leadline.diagnosis.finding import Diagnosis as Diagnosis
     from leadline.diagnosis.finding import Finding as Finding
@@ -31,6 +32,7 @@ _PLACES = {
     # keep gradients' norms
     "Procrustes": "leadline.projections",
     "transitions": "leadline.projections",
+    "remedies": "leadline.remedies",
     # networks of the papers
     "models": "leadline.models",
 }
@@ -45,6 +47,7 @@ __all__ = [
     "anatomy",
     "check",
     "models",
+    "remedies",
     "sound",
     "transitions",
 ]

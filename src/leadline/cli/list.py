@@ -1,4 +1,4 @@
-"""List the models, datasets, probes, recipes, theorems and rules there are; needs no torch."""
+"""List the models, datasets, probes, recipes, theorems, rules and remedies there are; needs no torch."""
 
 import fnmatch
 import sys
@@ -18,7 +18,7 @@ Entry = dict[str, str | int | float | None]
 
 @dataclass(frozen=True)
 class List:
-    """List what can be named: models, datasets, probes, recipes, theorems, rules."""
+    """List what can be named: models, datasets, probes, recipes, theorems, rules, remedies."""
 
     what: Positional[str] = ""
     """one of them; all when not given"""
@@ -62,6 +62,7 @@ KINDS: dict[str, Callable[[], list[Entry]]] = {
     "recipes": plugs("leadline.recipes"),
     "theorems": plugs("leadline.theorems"),
     "rules": plugs("leadline.diagnosis.rules"),
+    "remedies": plugs("leadline.remedies", dashes=True),
 }
 
 
