@@ -103,7 +103,9 @@ def duplicate(model: nn.Module, optimizer: Optimizer) -> tuple[nn.Module, Optimi
         return copy.deepcopy((model, optimizer))
     except Exception as error:  # whatever somebody's model raises when it is copied
         reason = (str(error).strip().splitlines() or [""])[0]
-        raise UsageError(f"the model cannot be copied ({type(error).__name__}: {reason}); pass a factory's") from error
+        raise UsageError(
+            f"the model cannot be copied ({type(error).__name__}: {reason}); pass one that copy.deepcopy takes"
+        ) from error
 
 
 def rehearse(
