@@ -33,6 +33,11 @@ class Case:
     error: float
     tolerance: float
 
+    @property
+    def decided(self) -> bool:
+        """Numbers that are not finite decide nothing, an endless tolerance neither."""
+        return math.isfinite(self.error) and math.isfinite(self.tolerance)
+
 
 @dataclass(frozen=True)
 class Aside:
@@ -83,7 +88,7 @@ class Result:
             "statement": self.statement.text,
             "verdict": self.verdict.outcome,
             "worst_error": error if math.isfinite(error) else None,
-            "tolerance": self.tolerance,
+            "tolerance": self.tolerance if math.isfinite(self.tolerance) else None,
             "case": self.case,
             "seeds": self.verdict.seeds,
             "seconds": round(self.seconds, 3),
@@ -144,16 +149,17 @@ def verify(name: str, statement: Statement, *, seeds: int) -> Result:
 
 
 def decide(cases: Sequence[Case], *, seeds: int) -> Verdict:
-    """Fails by any finite error beyond its tolerance; else undecided by any error that is not finite; else holds."""
+    """Fails by any error beyond its tolerance; else undecided by any number that is not finite; else holds."""
     worst = max(cases, key=_severity)
-    if math.isfinite(worst.error):
+    if worst.decided:
         return judge(worst.error <= worst.tolerance, worst.error, seeds=seeds, note=worst.what)
-    return undecided(f"{worst.what}: {worst.error}", measured=worst.error, seeds=seeds)
+    note = f"{worst.what}: error {worst.error}, tolerance {worst.tolerance}"
+    return undecided(note, measured=worst.error, seeds=seeds)
 
 
 def _severity(case: Case) -> tuple[int, float]:
     """Failures are worse than numbers that are not finite, and those worse than what holds."""
-    if not math.isfinite(case.error):
+    if not case.decided:
         return (1, 0.0)
     share = case.error / case.tolerance if case.tolerance else math.inf if case.error else 0.0
     return (2 if share > 1 else 0, share)

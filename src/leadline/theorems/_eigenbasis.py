@@ -11,7 +11,7 @@ from torch import Tensor
 
 from leadline.theorems import Case
 from leadline.theorems._draw import Draw
-from leadline.theorems._rounding import EPS, apart, excess, kappa, rounding, unless
+from leadline.theorems._rounding import EPS, apart, excess, kappa, rounding, strictly
 
 SHAPES = ((1, 5), (2, 40), (8, 110), (6, 1000))  # n, L
 
@@ -96,6 +96,20 @@ def closed_form(what: str, net: Net, draw: Draw) -> Case:
     return Case(f"{what}, n={n}, L={depth}", apart(net.output(x), net.claimed(x), scale=scale), net.tolerance)
 
 
+def unshared(matrices: Tensor, draw: Draw) -> float:
+    """||h^L - closed form|| / ||h^L|| of layers that share no eigenvectors.
+
+    V are those of the first layer, the eigenvalues of the others the diagonal of V^-1 W^l V.
+    """
+    h = x = draw.normal(matrices.shape[1], 1)
+    for matrix in matrices:
+        h = matrix @ h
+    basis = torch.linalg.eig(matrices[0])[1]
+    factors = torch.linalg.solve(basis, matrices.to(basis) @ basis).diagonal(dim1=1, dim2=2).prod(0)
+    claim = basis @ (factors[:, None] * torch.linalg.solve(basis, x.to(basis)))
+    return apart(h.to(basis), claim, scale=h.norm())
+
+
 def dominant_first(values: Tensor) -> Tensor:
     """Each row in falling order of its absolute values."""
     return values.gather(1, values.abs().argsort(dim=1, descending=True))
@@ -147,7 +161,7 @@ def kept(what: str, net: Net, batch: Tensor) -> Case:
     """H^L is non-singular: sigma_min / sigma_max of a well-conditioned batch, in the eigenbasis, is above rounding."""
     sigma = torch.linalg.svdvals(net.output(batch))
     depth, n = net.factors.shape
-    return Case(what, unless(sigma[-1] > rounding(4 * depth + n**2) * sigma[0]), 0.0)
+    return Case(what, strictly(rounding(4 * depth + n**2) * sigma[0], sigma[-1]), 0.0)
 
 
 def lost_at(factors: Tensor) -> float:

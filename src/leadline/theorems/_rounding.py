@@ -2,11 +2,12 @@
 
 One rounding changes a number by at most EPS / 2 of it. `rounding(steps)` allows `steps` of them in a row on either
 side; a product of n x n matrices counts n^2 (n roundings in each entry, n between the entries and the spectral norm),
-an SVD or a solution n^2 as well, and `growth` is how much the rest of the computation may magnify them (condition
+an SVD, eigenvalues or a solution 4 n^2. `growth` is how much the rest of the computation may magnify them (condition
 numbers, mostly). No tolerance comes from looking at an error.
 """
 
 import math
+from collections.abc import Iterable
 
 import torch
 from torch import Tensor
@@ -31,9 +32,20 @@ def excess(left: Tensor | float, right: Tensor | float, *, scale: Tensor | float
     return beyond if beyond > 0 or math.isnan(beyond) else 0.0
 
 
-def unless(true: bool | Tensor) -> float:
-    """The error of a claim that is strict or not a number: 0 if it is true, 1 if not."""
-    return 0.0 if bool(true) else 1.0
+def strictly(less: Tensor | float, more: Tensor | float) -> float:
+    """The error of less < more: 0 if it is true, 1 if not, NaN where either is NaN."""
+    gap = float(more) - float(less)
+    return math.nan if math.isnan(gap) else float(gap <= 0)
+
+
+def unless(true: bool) -> float:
+    """The error of a claim about what is not a number: 0 if it is true, 1 if not."""
+    return float(not true)
+
+
+def largest(errors: Iterable[float]) -> float:
+    """The largest, or NaN if there is one among them (which `max` would lose)."""
+    return float(torch.tensor(list(errors), dtype=torch.float64).amax())
 
 
 def norm(matrix: Tensor) -> float:

@@ -16,7 +16,7 @@ from torch import Tensor
 from leadline.theorems import Aside, Case, Statement
 from leadline.theorems._draw import Draw
 from leadline.theorems._resnest import LOSSES, Basis, bases, local_minimum, lowest, resnest
-from leadline.theorems._rounding import excess, unless
+from leadline.theorems._rounding import excess, strictly
 
 
 def linear(basis: Basis) -> Basis:
@@ -52,8 +52,8 @@ def strict(draw: Draw, *, refit: bool = True) -> Iterator[Case]:
             else float(linear(basis).augmented_risk(_some_heads(basis, draw)[:, : len(basis.features[0])]))
         )
         margin = basis.tolerance * basis.scale
-        premise, conclusion = alone > lowest(basis) + margin, risk < best - margin
-        yield Case(what, unless(conclusion or not premise), 0.0)
+        premise = strictly(lowest(basis) + margin, alone) == 0
+        yield Case(what, strictly(risk, best - margin) if premise else 0.0, 0.0)
 
 
 def _some_heads(basis: Basis, draw: Draw) -> Tensor:

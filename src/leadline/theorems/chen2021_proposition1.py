@@ -15,7 +15,7 @@ from leadline.linalg.hessian import dense_hessian
 from leadline.theorems import Case, Statement
 from leadline.theorems._draw import Draw
 from leadline.theorems._resnest import Basis, bases
-from leadline.theorems._rounding import excess, norm, rounding, unless
+from leadline.theorems._rounding import excess, norm, rounding, strictly
 
 
 def extremes(basis: Basis, weights: Tensor) -> tuple[float, float]:
@@ -44,8 +44,8 @@ def indefinite(draw: Draw, *, orthogonal: bool = False) -> Iterator[Case]:
         steps, size = float((m * (k + outputs)) ** 2), max(high, -low)
         bound = negative_curvature(basis, w_l, draw.normal(outputs, m))
         yield Case(f"lowest eigenvalue <= closed form, {what}", excess(low, bound, scale=size), rounding(steps))
-        yield Case(f"lowest eigenvalue < 0, {what}", unless(low < -rounding(steps) * size), 0.0)
-        yield Case(f"largest eigenvalue > 0, {what}", unless(high > rounding(steps) * size), 0.0)
+        yield Case(f"lowest eigenvalue < 0, {what}", strictly(low, -rounding(steps) * size), 0.0)
+        yield Case(f"largest eigenvalue > 0, {what}", strictly(rounding(steps) * size, high), 0.0)
 
 
 def no_maximum(draw: Draw, *, times: float = 1.0) -> Iterator[Case]:

@@ -15,7 +15,7 @@ from leadline.linalg.hessian import dense_hessian
 from leadline.theorems import Aside, Case, Statement
 from leadline.theorems._draw import Draw
 from leadline.theorems._resnest import Basis, lowest, resnest
-from leadline.theorems._rounding import kappa, rounding, unless
+from leadline.theorems._rounding import kappa, rounding, strictly
 
 
 def critical_point(basis: Basis, rank: int, draw: Draw) -> Tensor:
@@ -62,10 +62,10 @@ def check(draw: Draw, *, full: bool = False) -> Iterator[Case | Aside]:
                 rounding(basis.stacked.numel(), growth),
             )
             strict = rounding(len(values) ** 2) * float(values.abs().amax())
-            yield Case(f"negative curvature, {name}", unless(values[0] < -strict), 0.0)
+            yield Case(f"negative curvature, {name}", strictly(values[0], -strict), 0.0)
             yield Aside(f"lowest over largest eigenvalue, {name}", float(values[0] / values.abs().amax()))
             above = float(basis.risk(weights)) - lowest(basis)
-            yield Case(f"above the minimum, {name}", unless(above > basis.tolerance * basis.scale), 0.0)
+            yield Case(f"above the minimum, {name}", strictly(basis.tolerance * basis.scale, above), 0.0)
 
 
 STATEMENTS = (

@@ -13,7 +13,7 @@ import torch
 
 from leadline.theorems import Case, Statement
 from leadline.theorems._draw import Draw
-from leadline.theorems._rounding import apart, rounding
+from leadline.theorems._rounding import apart, largest, rounding
 from leadline.theorems._sphere import least_distance
 from leadline.theorems._unit import unit
 
@@ -33,7 +33,7 @@ def check(draw: Draw, *, crowding: float = 1.0) -> Iterator[Case]:
             tolerance = rounding(4 * d_x * m, 1 + 8 * d / rho**2)
             yield Case(f"moves one column, {what}", apart(got, moved), tolerance)
             size = math.sqrt(8 * d) / rho
-            norms = max(abs(float(w.norm()) / size - 1) for w in (first, last))
+            norms = largest(abs(float(w.norm()) / size - 1) for w in (first, last))
             yield Case(f"||W||, {what}", norms, rounding(4 * d_x, 1 + 1 / d))
 
 

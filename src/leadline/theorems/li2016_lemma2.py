@@ -15,7 +15,7 @@ from torch import Tensor
 
 from leadline.theorems import Case, Statement
 from leadline.theorems._draw import Draw
-from leadline.theorems._rounding import excess, rounding, unless
+from leadline.theorems._rounding import excess, largest, rounding, unless
 from leadline.theorems._sphere import least_distance, longest, moves, path
 
 
@@ -35,14 +35,14 @@ def check(draw: Draw, *, detours: bool = True) -> Iterator[Case]:
     for what, x, y in instances(draw):
         m, rho = x.shape[1], least_distance(x, y)
         lengths = [sum(a.length for a in path(x[:, i], y[:, i], _others(x, y, i), rho)) for i in range(m)]
-        yield Case(f"path length, {what}", excess(max(lengths), longest(rho, m)), rounding(10 * m))
+        yield Case(f"path length, {what}", excess(largest(lengths), longest(rho, m)), rounding(10 * m))
         for d in (0.5, 0.05):
             steps = math.ceil(longest(rho, m) / d)
             current, farthest, nearest = x.clone(), 0.0, math.inf
             for i, place in moves(x, y, steps, detours=detours):
-                farthest = max(farthest, float((place - current[:, i]).norm()))
+                farthest = largest([farthest, float((place - current[:, i]).norm())])
                 current[:, i] = place
-                nearest = min(nearest, least_distance(current))
+                nearest = -largest([-nearest, -least_distance(current)])
             yield Case(f"arrives at Y, {what}, d={d}", unless(torch.equal(current, y)), 0.0)
             yield Case(f"steps <= d, {what}, d={d}", excess(farthest, d), rounding(10))
             far = excess(rho / 2, nearest) if m > 1 else 0.0

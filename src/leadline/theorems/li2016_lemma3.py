@@ -12,7 +12,7 @@ import torch
 
 from leadline.theorems import Case, Statement
 from leadline.theorems._draw import Draw
-from leadline.theorems._rounding import rounding
+from leadline.theorems._rounding import largest, rounding
 from leadline.theorems._shortcut_net import AT_ZERO, Activation, Net, activated
 
 D, SAMPLES, UNITS = 2, 5, 2
@@ -54,12 +54,9 @@ def check(draw: Draw, *, sigmoid: Activation | None = None) -> Iterator[Case]:
     for name, net, slope in nets(draw, sigmoid):
         for n in (1, 2, 3):
             shape = (UNITS, n, D, D)
-            worst, tried = 0.0, 0
-            while tried < PICKS:
-                picks = picked(draw, n, int(draw.whole(1, n + 3)))
-                if not complete(picks, n):
-                    worst, tried = max(worst, abs(derivative(net, shape, picks))), tried + 1
-                tried += n == 1  # every weight fills a unit of one layer
+            drawn = [picked(draw, n, int(draw.whole(1, n + 3))) for _ in range(3 * PICKS)]
+            incomplete = [picks for picks in drawn if not complete(picks, n)][:PICKS]  # none of one layer
+            worst = largest([0.0, *(abs(derivative(net, shape, picks)) for picks in incomplete)])
             scale = 1 + float((net.x - net.y).norm() * net.x.norm())
             yield Case(f"incomplete, {name}, n={n}", worst, rounding(SAMPLES * D, scale))
             picks = [(1, layer, 0, 0) for layer in range(n)]

@@ -14,7 +14,7 @@ from torch import Tensor
 from leadline.linalg.hessian import dense_hessian
 from leadline.theorems import Case, Statement
 from leadline.theorems._draw import Draw
-from leadline.theorems._rounding import apart, rounding
+from leadline.theorems._rounding import apart, largest, rounding
 from leadline.theorems._shortcut_net import AT_ZERO, Net, activated
 
 D, SAMPLES, UNITS = 2, 5, 4
@@ -41,20 +41,20 @@ def check(draw: Draw, *, skip: Skip | None = None) -> Iterator[Case]:
             blocks = dense_hessian(net.loss, zero).reshape(UNITS, size, UNITS, size).transpose(1, 2)
             scale = max(float(blocks.abs().amax()), float((net.x - net.y).norm() * net.x.norm()) / SAMPLES)
             pairs = [(r, s) for r in range(UNITS) for s in range(r, UNITS)]
-            worst = max(apart(blocks[r, s], blocks[0, int(r != s)], scale=scale) for r, s in pairs)
+            worst = largest(apart(blocks[r, s], blocks[0, int(r != s)], scale=scale) for r, s in pairs)
             yield Case(f"Hessian blocks, {name}, n={n}", worst, rounding(10 * UNITS * D * SAMPLES))
 
 
 def functions_apart(net: Net, shape: tuple[int, ...], draw: Draw) -> float:
     """max |L_0(a, b) - L_0'(a, b)| / L_0 over places of the two weights."""
-    worst = 0.0
+    found = []
     for r, s in ((0, 2), (1, 3), (2, 2), (3, 3)):
         (l1, l2), (i1, j1, i2, j2) = draw.whole(0, shape[1], 2).int().tolist(), draw.whole(0, D, 4).int().tolist()
         values = draw.normal(2)
         here = net.loss(with_two(shape, (r, l1, i1, j1), (s, l2, i2, j2), values))
         there = net.loss(with_two(shape, (0, l1, i1, j1), (int(r != s), l2, i2, j2), values))
-        worst = max(worst, float((here - there).abs() / here))
-    return worst
+        found.append(float((here - there).abs() / here))
+    return largest(found)
 
 
 def fading(h: Tensor, r: int) -> Tensor:

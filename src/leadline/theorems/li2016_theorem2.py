@@ -17,7 +17,7 @@ from torch import Tensor
 from leadline.linalg.hessian import dense_hessian
 from leadline.theorems import Aside, Case, Statement
 from leadline.theorems._draw import Draw
-from leadline.theorems._rounding import EPS, apart, excess, kappa, rounding, unless
+from leadline.theorems._rounding import EPS, apart, excess, kappa, largest, rounding, strictly
 from leadline.theorems._shortcut_net import AT_ZERO, Activation, Net, activated, problems, whitened
 
 D, SAMPLES = 3, 7
@@ -54,7 +54,7 @@ def stationary(draw: Draw, *, mid: Activation | None = None) -> Iterator[Case]:
             scale = float((net.x - net.y).norm() * net.pre(net.x).norm() / SAMPLES)
             scale *= float(torch.linalg.matrix_norm(weights, 2).prod(1).sum())
             tolerance = rounding(10 * n * D**2 * SAMPLES)
-            yield Case(f"orders below, {what}, n={n}", max(map(abs, found[:-1])) / scale, tolerance)
+            yield Case(f"orders below, {what}, n={n}", largest(map(abs, found[:-1])) / scale, tolerance)
             yield Case(f"order n, {what}, n={n}", abs(found[-1] - claim) / scale, tolerance)
 
 
@@ -154,10 +154,9 @@ def depth_invariant(draw: Draw, *, extra: float = 0.0) -> Iterator[Case | Aside]
             claim = torch.cat([copies, -copies]).sort()[0]
             steps = float(len(found) ** 2)
             yield Case(f"eigenvalues, {what}, R={units}", apart(found, claim, scale=sigma[0]), rounding(steps))
-            condition = float(found.abs().amax() / found.abs().amin())
-            limit = float(sigma[0] / sigma[-1])
-            yield Case(f"condition, {what}, R={units}", abs(condition / limit - 1), rounding(steps, limit))
-            yield Case(f"a strict saddle, {what}, R={units}", unless(found[0] < -rounding(steps) * sigma[0]), 0.0)
+            inverse = found.abs().amin() / found.abs().amax()  # cond itself can be infinite, on both sides
+            yield Case(f"1 / condition, {what}, R={units}", apart(inverse, sigma[-1] / sigma[0]), rounding(steps))
+            yield Case(f"a strict saddle, {what}, R={units}", strictly(found[0], -rounding(steps) * sigma[0]), 0.0)
     yield from _near_zero(draw)
 
 
@@ -197,7 +196,7 @@ def _toeplitz(net: Net, units: int) -> tuple[float, float]:
         [blocks[0, 0] if r == s else blocks[1, 0] if r > s else blocks[1, 0].T for s in range(units)]
         for r in range(units)
     ]
-    worst = max(apart(blocks[r, s], claim[r][s]) for r in range(units) for s in range(units))
+    worst = largest(apart(blocks[r, s], claim[r][s]) for r in range(units) for s in range(units))
     return worst / float(blocks.abs().amax()), rounding(10 * units * D * SAMPLES)
 
 
@@ -231,7 +230,7 @@ def explodes(draw: Draw, *, n: int = 1) -> Iterator[Case | Aside]:
         first = blocks_of_one(net, 2)
         b, a = first[: D * D, : D * D], first[D * D :, : D * D]
         least = torch.linalg.svdvals(torch.cat([b - a.T, a - b]))[-1] / 2**0.5
-        yield Case(f"slope of the bound, {data}", unless(torch.linalg.matrix_norm(a + a.T, 2) > EPS * a.norm()), 0.0)
+        yield Case(f"slope of the bound, {data}", strictly(EPS * a.norm(), torch.linalg.matrix_norm(a + a.T, 2)), 0.0)
         for units in (2, 4, 8, 16, 32):
             h = blocks_of_one(net, units) if n == 1 else blocks_of_two(net.moment(), units)
             values = torch.linalg.eigvalsh(h).abs()

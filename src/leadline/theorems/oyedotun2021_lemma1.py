@@ -28,12 +28,12 @@ def check(draw: Draw, *, spread: float = 0.0) -> Iterator[Case | Aside]:
         for what, matrix in kinds.items():
             for c in (0.0, 1.0, -1e3):
                 shift = c + spread * draw.normal(n)
-                yield Case(f"{what}, n={n}, c={c:g}", residuals(matrix, shift, c), rounding(n**2 + 2))
+                yield Case(f"{what}, n={n}, c={c:g}", residuals(matrix, shift, c), rounding(4 * n**2))
         symmetric = draw.normal(n, n)
         symmetric = symmetric + symmetric.T
         shifted = torch.linalg.eigvalsh(symmetric + torch.diag(1 + spread * draw.normal(n)))
         gap = (shifted - torch.linalg.eigvalsh(symmetric) - 1).abs().amax()
-        yield Case(f"sorted spectra, n={n}", float(gap) / (norm(symmetric) + 1), rounding(n**2))
+        yield Case(f"sorted spectra, n={n}", float(gap) / (norm(symmetric) + 1), rounding(4 * n**2))
     varied = residuals(draw.normal(12, 12), 1 + 0.1 * draw.normal(12), 1.0)
     yield Aside("diag(1 + 0.1 N(0, 1)) in the place of I, relative residual, n=12", varied)
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from leadline.theorems import Case, Statement
 from leadline.theorems._draw import Draw
-from leadline.theorems._rounding import norm, rounding, unless
+from leadline.theorems._rounding import norm, rounding
 
 SHAPES = ((1, 1, 1), (4, 4, 4), (20, 20, 20), (9, 4, 4), (3, 6, 5), (5, 4, 7), (1, 2, 2))  # m, n, p of X (mxn), V (nxp)
 
@@ -46,7 +46,7 @@ def by_singular_values(draw: Draw) -> Iterator[Case]:
     """sigma_min over min(m, p) values, as in eq. (8), is zero."""
     for what, x, v, _ in instances(draw):
         sigma, tolerance = sigma_of_product(x, v)
-        yield Case(what, unless(sigma[min(len(x), v.shape[1]) - 1] <= tolerance), 0.0)
+        yield Case(what, float(sigma[min(len(x), v.shape[1]) - 1]), tolerance)
 
 
 STATEMENTS = (

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from leadline.theorems import Case, Statement
 from leadline.theorems._draw import Draw
-from leadline.theorems._rounding import excess, norm, rounding, unless
+from leadline.theorems._rounding import excess, norm, rounding, strictly
 
 SQUARE_OR_TALL = ((1, 1, 1), (4, 4, 4), (20, 20, 20), (9, 4, 4), (9, 6, 2))  # m >= n >= p of X (mxn), V (nxp)
 
@@ -47,7 +47,7 @@ def by_singular_values(draw: Draw) -> Iterator[Case]:
 
 
 def _full_rank(what: str, x: Tensor, v: Tensor) -> Case:
-    return Case(what, unless(sigma_min(x @ v) > rounding(2 * max(x.shape) ** 2) * norm(x) * norm(v)), 0.0)
+    return Case(what, strictly(rounding(2 * max(x.shape) ** 2) * norm(x) * norm(v), sigma_min(x @ v)), 0.0)
 
 
 STATEMENTS = (

@@ -60,7 +60,7 @@ def two_ways(draw: Draw, *, twist: float = 0.0) -> Iterator[Case]:
         matrix = draw.normal(1, n, n)
         left = distances(matrix)[0] * matrix[0].norm(dim=0)
         right = 1 / torch.linalg.inv(matrix[0] + twist * torch.eye(n).double()).norm(dim=1)
-        yield Case(f"n={n}", float(((left - right) / right).abs().amax()), rounding(n**2, kappa(matrix[0])))
+        yield Case(f"n={n}", float(((left - right) / right).abs().amax()), rounding(4 * n**2, kappa(matrix[0])))
 
 
 STATEMENTS = (

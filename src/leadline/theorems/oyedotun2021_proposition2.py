@@ -11,7 +11,7 @@ from torch import Tensor
 
 from leadline.theorems import Case, Statement
 from leadline.theorems._draw import Draw
-from leadline.theorems._rounding import apart, norm, rounding, unless
+from leadline.theorems._rounding import apart, norm, rounding, strictly
 
 KAPPA = 100.0
 
@@ -34,7 +34,7 @@ def check(draw: Draw, *, least: float = 0.0) -> Iterator[Case]:
         back = matrix.pinverse(rcond=rounding(n**2)) @ (matrix @ v)
         part = null @ (null.T @ v)
         yield Case(f"v - M^+ M v, {what}", apart(v - back, part, scale=v.norm()), rounding(n**2, KAPPA))
-        yield Case(f"something is lost, {what}", unless((v - back).norm() > rounding(n**2, KAPPA) * v.norm()), 0.0)
+        yield Case(f"something is lost, {what}", strictly(rounding(n**2, KAPPA) * v.norm(), (v - back).norm()), 0.0)
         images = apart(matrix @ (v + null[:, :1]), matrix @ v, scale=max(norm(matrix), rounding(1)))
         yield Case(f"two vectors, one image, {what}", images, rounding(n**2, 1 + float(v.norm())))
 

@@ -23,14 +23,15 @@ from leadline.theorems._eigenbasis import (
     lost_at,
     residual,
     spectra,
+    unshared,
 )
-from leadline.theorems._rounding import excess, kappa, rounding
+from leadline.theorems._rounding import apart, excess, kappa, rounding
 
 WIDTH = 6
 DEEP = 1000
 
 
-def exact(draw: Draw, *, skip: float = 1.0) -> Iterator[Case]:
+def exact(draw: Draw, *, skip: float = 1.0) -> Iterator[Case | Aside]:
     """Eq. (18) against the matrices, and Axiom 1: the product as a sum of elementary symmetric polynomials."""
     for n, depth in SHAPES:
         for kind, basis in bases(draw, n).items():
@@ -38,8 +39,11 @@ def exact(draw: Draw, *, skip: float = 1.0) -> Iterator[Case]:
                 yield closed_form(f"{what}, {kind}", residual(basis, values / 4, skip=skip), draw)
     for depth in (1, 7, 60):
         values = draw.normal(depth)
-        error = excess((1 + values).prod() - _elementary(values).sum(), 0, scale=(1 + values.abs()).prod())
+        error = apart((1 + values).prod(), _elementary(values).sum(), scale=(1 + values.abs()).prod())
         yield Case(f"Axiom 1, L={depth}", error, rounding(depth**2))
+    for size in (0.5, 0.05):
+        gaussian = size * draw.normal(10, WIDTH, WIDTH) / WIDTH**0.5 + torch.eye(WIDTH).double()
+        yield Aside(f"without Assumption 1 (10 layers I + {size:g} Gaussian), relative error", unshared(gaussian, draw))
 
 
 def _elementary(values: Tensor) -> Tensor:

@@ -34,7 +34,7 @@ def whole(draw: Draw, *, scale: float = 1.0) -> Iterator[Case]:
     for n, k, c, d in FULL:
         kernel = draw.normal(d, c, k, k)
         found = project(kernel, n, scale=scale)
-        what, steps = f"n={n}, {k}x{k}, {c} to {d}", float((n * n * max(c, d)) ** 2)
+        what, steps = f"n={n}, {k}x{k}, {c} to {d}", float(4 * (n * n * max(c, d)) ** 2)
         grown = max(map(kappa, by_frequency(kernel, n)))
         yield Case(f"singular values, {what}", worst(found.real, n), rounding(steps, grown))
         yield Case(f"real, {what}", float(found.imag.norm() / found.real.norm()), rounding(steps, grown))
@@ -47,7 +47,7 @@ def printed(draw: Draw) -> Iterator[Case | Aside]:
     for n, k, c, d in CROPPED:
         kernel, what = draw.normal(d, c, k, k), f"{k}x{k} of n={n}, {c} to {d}"
         kernel = project(kernel, n).real
-        yield Case(f"singular values, {what}", worst(kernel, n), rounding((n * n * max(c, d)) ** 2))
+        yield Case(f"singular values, {what}", worst(kernel, n), rounding(4 * (n * n * max(c, d)) ** 2))
         yield Aside(f"max |sigma / target - 1| after one projection, {what}", worst(kernel, n))
         for _ in range(19):
             kernel = project(kernel, n).real

@@ -14,7 +14,7 @@ from torch import Tensor
 from leadline.theorems import Case, Statement
 from leadline.theorems._convolution import by_frequency, polar, target
 from leadline.theorems._draw import Draw
-from leadline.theorems._rounding import apart, excess, kappa, rounding
+from leadline.theorems._rounding import apart, excess, kappa, largest, rounding
 
 SHAPES = ((4, 3, 3, 8), (5, 3, 4, 4), (4, 1, 6, 9), (4, 3, 1, 5), (4, 3, 8, 3))  # n, k, c, d
 
@@ -64,7 +64,7 @@ def nearest(draw: Draw, *, turned: float = 0.0) -> Iterator[Case]:
         best = (p - spin @ polar(p, sigma)).norm()
         for size in (1e-3, 0.1, 10.0):
             others = [torch.matrix_exp(size * _skew(draw, p.shape[0])) @ polar(p, sigma) for _ in range(5)]
-            least = min(float((p - other).norm()) for other in others)
+            least = -largest(-float((p - other).norm()) for other in others)
             yield Case(f"{what}, turned by {size:g}", excess(best, least, scale=p.norm()), rounding(p.numel()))
 
 

@@ -17,7 +17,7 @@ from torch import Tensor
 from leadline.theorems import Aside, Case, Statement
 from leadline.theorems._convolution import by_frequency, polar, target
 from leadline.theorems._draw import Draw
-from leadline.theorems._rounding import apart, excess, kappa, norm, rounding
+from leadline.theorems._rounding import apart, excess, kappa, largest, norm, rounding
 
 LOST = 1e6  # times the root: what has come so far does not come back
 MOST = 200
@@ -44,9 +44,9 @@ def settled(gram: Tensor, *, scaled: bool) -> tuple[Tensor, int]:
     """Z and its k: at the first k where I - Z Y no longer shrinks below 1e-3, or where Z has passed all bounds."""
     size = float(torch.linalg.matrix_norm(gram)) if scaled else 1.0
     limit, before = LOST * norm(inverse_root(gram / size)), math.inf
-    for k, (y, z) in enumerate(iterate(gram / size)):  # noqa: B007
+    for k, (y, z) in enumerate(iterate(gram / size)):
         rest = float(torch.linalg.matrix_norm(torch.eye(len(y)).to(y) - z @ y))
-        if norm(z) > limit or (rest >= before and before < 1e-3):
+        if norm(z) > limit or (rest >= before and before < 1e-3) or k == MOST:
             break
         before = rest
     return z / math.sqrt(size), k
@@ -89,9 +89,9 @@ def quadratic(draw: Draw, *, order: int = 2) -> Iterator[Case]:
         rests = [eye - z @ y for y, z in pairs]
         claims = [torch.linalg.matrix_power(e, order) @ (3 * eye + e) / 4 for e in rests[:-1]]
         tolerance = rounding(12 * len(gram) ** 2, kappa(gram))
-        error = max(apart(found, claim) for found, claim in zip(rests[1:], claims, strict=True))
+        error = largest(apart(found, claim) for found, claim in zip(rests[1:], claims, strict=True))
         yield Case(f"E_(k+1), {what}", error, tolerance)
-        slower = max(excess(norm(after), norm(before) ** order) for before, after in pairwise(rests))
+        slower = largest(excess(norm(after), norm(before) ** order) for before, after in pairwise(rests))
         yield Case(f"rate, {what}", slower, tolerance)
 
 

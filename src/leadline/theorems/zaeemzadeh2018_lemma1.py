@@ -12,7 +12,7 @@ from torch import Tensor
 
 from leadline.theorems import Case, Statement
 from leadline.theorems._draw import Draw
-from leadline.theorems._rounding import excess, norm, rounding
+from leadline.theorems._rounding import excess, largest, norm, rounding
 
 
 def instances(draw: Draw, n: int) -> Iterator[tuple[str, Tensor]]:
@@ -33,8 +33,8 @@ def check(draw: Draw, *, radius: bool = False) -> Iterator[Case]:
         for what, matrix in instances(draw, n):
             size = float(torch.linalg.eigvals(matrix).abs().amax()) if radius else norm(matrix)
             sigma = torch.linalg.svdvals(torch.eye(n).double() + matrix)
-            violated = max(excess(1 - size, sigma[-1]), excess(sigma[0], 1 + size))
-            yield Case(f"{what}, n={n}", violated / (1 + norm(matrix)), rounding(n**2))
+            violated = largest([excess(1 - size, sigma[-1]), excess(sigma[0], 1 + size)])
+            yield Case(f"{what}, n={n}", violated / (1 + norm(matrix)), rounding(4 * n**2))
 
 
 STATEMENTS = (

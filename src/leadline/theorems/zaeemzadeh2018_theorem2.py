@@ -17,7 +17,7 @@ from leadline.theorems import Aside, Case, Statement
 from leadline.theorems._draw import Draw
 from leadline.theorems._gradient_norms import outside, ratios
 from leadline.theorems._near_identity import factors, gamma
-from leadline.theorems._rounding import apart, excess, norm, rounding, unless
+from leadline.theorems._rounding import apart, excess, largest, norm, rounding, strictly
 
 SAMPLES = 10
 
@@ -52,7 +52,7 @@ def depths(matrix: Tensor) -> list[int]:
 
 def check(draw: Draw, *, tighter: float = 1.0) -> Iterator[Case | Aside]:
     for what, matrix in targets(draw):
-        n, size = len(matrix), gamma(matrix)
+        n = len(matrix)
         for depth in depths(matrix):
             blocks = factors(matrix, depth)
             delta = constant(matrix) / depth / tighter
@@ -63,15 +63,15 @@ def check(draw: Draw, *, tighter: float = 1.0) -> Iterator[Case | Aside]:
             yield Case(
                 f"product, {what}, L={depth}",
                 apart(product, matrix, scale=norm(matrix)),
-                rounding(steps, math.exp(2 * size)),
+                rounding(4 * steps),
             )
-            largest = max(norm(block - torch.eye(n).double()) for block in {id(b): b for b in blocks}.values())
-            yield Case(f"||W_l|| <= c/L, {what}, L={depth}", excess(largest, delta), rounding(n**2, 1 + largest))
+            widest = largest(norm(block - torch.eye(n).double()) for block in {id(b): b for b in blocks}.values())
+            yield Case(f"||W_l|| <= c/L, {what}, L={depth}", excess(widest, delta), rounding(n**2, 1 + widest))
             x, noise = draw.normal(n, SAMPLES), draw.normal(n, SAMPLES)
             layers = [partial(torch.matmul, block) for block in blocks]
             found = ratios(layers, x, product @ x - (matrix @ x + noise))
-            yield Case(f"gradients, {what}, L={depth}", outside(found, delta), rounding(n**2, 1 + largest))
-        yield Aside(f"||W_l|| L / c at L=1000, {what}", largest / delta)
+            yield Case(f"gradients, {what}, L={depth}", outside(found, delta), rounding(n**2, 1 + widest))
+        yield Aside(f"||W_l|| L / c at L=1000, {what}", widest / delta)
 
 
 def printed(draw: Draw) -> Iterator[Case]:
@@ -83,7 +83,7 @@ def printed(draw: Draw) -> Iterator[Case]:
             weights = draw.normal(depth, n, n)
             weights = weights / torch.linalg.matrix_norm(weights, 2)[:, None, None] * constant(matrix) / depth
             signs = torch.linalg.slogdet(torch.eye(n).double() + weights)[0]
-            yield Case(f"det(I + W) > 0 where ||W|| = c/L, n={n}", unless(bool((signs > 0).all())), 0.0)
+            yield Case(f"det(I + W) > 0 where ||W|| = c/L, n={n}", strictly(0.0, signs.amin()), 0.0)
             missed = float(torch.linalg.svdvals(matrix)[-1]) / norm(matrix) if sign < 0 else 0.0
             yield Case(f"det R {'>' if sign > 0 else '<'} 0, n={n}, L={depth}", missed, rounding(n**2))
 

@@ -32,7 +32,7 @@ def check(draw: Draw, *, circular: bool = True) -> Iterator[Case | Aside]:
         kernels["rank-deficient"] = kernels["random"][:1].expand(d, c, k, k)
         for what, kernel in kernels.items():
             error = apart(kernel, n, circular=circular)
-            yield Case(f"{what}, n={n}, {k}x{k}, {c} to {d}", error, rounding((n**2 * max(c, d)) ** 2))
+            yield Case(f"{what}, n={n}, {k}x{k}, {c} to {d}", error, rounding(4 * (n**2 * max(c, d)) ** 2))
     for n in (6, 12):
         yield Aside(
             f"zero padding instead, 3x3, n={n}, relative distance", apart(draw.normal(2, 2, 3, 3), n, circular=False)
