@@ -24,8 +24,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import torch
 from cases import Case, cases
+from torch import nn
 from torch.nn import functional
-from truth import HERE, batches, losses, smooth
+from truth import HERE, batches, smooth
 
 from leadline.execute.check import STEPS, check
 
@@ -57,12 +58,7 @@ COLUMNS = ("id", "verdict", "confidence", "trainability", "root", "findings", "g
 def diagnose(case: Case) -> dict[str, object]:
     """One line: what the check says of a case, and what the baselines go by."""
     net = case.build()
-    wanted = [parameter for parameter in net.parameters() if parameter.requires_grad]
-    optimizer: torch.optim.Optimizer = (
-        torch.optim.SGD(wanted, lr=case.rate, momentum=0.9)
-        if case.optimizer == "sgd"
-        else torch.optim.Adam(wanted, lr=case.rate)
-    )
+    optimizer = optimizer_of(case, net, case.rate)
     shown = batches(case.seed + OTHER_BATCHES, case.fault == "labels")[:STEPS]
     start = time.process_time()
     found = check(net, shown[0], functional.cross_entropy, optimizer, batches=shown[1:], budget=600.0)
@@ -84,8 +80,31 @@ def baselines(case: Case, shown: Sequence[tuple[torch.Tensor, torch.Tensor]]) ->
     net = case.build()
     functional.cross_entropy(net(shown[0][0]), shown[0][1]).backward()
     norms = [float(p.grad.norm()) for p in net.parameters() if p.grad is not None]
-    trained = losses(case.build(), case, case.rate, shuffled=case.fault == "labels")[:STEPS]
+    trained = losses(case.build(), case, case.rate, seen=shown)
     return {"global": math.hypot(*norms), "last": norms[-2] if len(norms) > 1 else norms[-1], "loss": smooth(trained)}
+
+
+def losses(
+    net: nn.Module, case: Case, rate: float, *, seen: Sequence[tuple[torch.Tensor, torch.Tensor]]
+) -> list[float]:
+    """The training losses over the batches that the check was shown."""
+    optimizer = optimizer_of(case, net, rate)
+    found = []
+    for inputs, targets in seen:
+        loss = functional.cross_entropy(net(inputs), targets)
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        optimizer.step()
+        found.append(loss.item())
+    return found
+
+
+def optimizer_of(case: Case, net: nn.Module, rate: float) -> torch.optim.Optimizer:
+    """As the truth was made with."""
+    wanted = [parameter for parameter in net.parameters() if parameter.requires_grad]
+    if case.optimizer == "sgd":
+        return torch.optim.SGD(wanted, lr=rate, momentum=0.9)
+    return torch.optim.Adam(wanted, lr=rate)
 
 
 def verdicts(part: str, path: Path) -> dict[str, Row]:
