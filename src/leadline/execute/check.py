@@ -14,6 +14,7 @@ from leadline.diagnosis.evidence import Evidence
 from leadline.diagnosis.finding import Diagnosis
 from leadline.diagnosis.judge import judge
 from leadline.diagnosis.thresholds import thresholds as limits
+from leadline.execute.keep import clear, keep
 from leadline.execute.rehearse import rehearse
 from leadline.store.reader import Run
 from leadline.taps.inputs import eager
@@ -36,13 +37,15 @@ def check(
     select: Collection[str] = (),
     ignore: Collection[str] = (),
     thresholds: Path | None = None,
+    to: str | Path | None = None,
 ) -> Diagnosis:
     """Measure `model` as it is, rehearse `steps` steps of its training on copies, and say what is wrong with it.
 
     `batch` is (inputs, targets), or what `forward` takes; the loss is `loss_fn(output, targets)`. Further `batches` of
     the same make let data that cannot be learned be told from a network that cannot learn. Without an optimiser Adam
     at 1e-3 is used. `budget` is in seconds and is kept but for the step that is under way. The model, its gradients
-    and its optimiser are left as they are. `select` and `ignore` take ids of findings, or their beginnings.
+    and its optimiser are left as they are. `select` and `ignore` take ids of findings, or their beginnings. `to` is a
+    folder to keep the readings in, as those of a run, and the diagnosis.
     """
     inner = eager(model)
     if steps < 1 or budget <= 0:
@@ -52,10 +55,14 @@ def check(
         why = "all its parameters are frozen" if any(True for _ in inner.parameters()) else "it has no parameters"
         raise UsageError(f"{type(inner).__name__} cannot be trained: {why}")
     decided = limits(thresholds)
+    folder = None if to is None else clear(Path(to))
     shown = [batch, *islice(batches, steps - 1)]
     found = rehearse(inner, shown, loss_fn, optimizer or Adam(wanted, lr=RATE), steps=steps, budget=budget)
     evidence = Evidence(found.record, found.readings)
-    return judge(evidence, seconds=found.seconds, limits=decided, select=select, ignore=ignore)
+    said = judge(evidence, seconds=found.seconds, limits=decided, select=select, ignore=ignore)
+    if folder is not None:
+        keep(folder, found.record, found.readings, said)
+    return said
 
 
 def check_run(
