@@ -161,10 +161,10 @@ def _facts(model: nn.Module, batch: Any, loss_fn: LossFunction) -> dict[str, Any
         names = {"frozen": frozen, "unreached": unreached, "still": still}
         shares = {key: sum(parameters[n].numel() for n in found) / max(1, total) for key, found in names.items()}
         start = {**shares, "parameters": float(total), "loss": float(loss.detach())}
-    return {"connection": names, "start": {**start, "chance": _chance(loss_fn, output, inputs)}}
+    return {"connection": names, "start": {**start, "chance": guessing(loss_fn, output, inputs)}}
 
 
-def _chance(loss_fn: Callable[[Any, Any], Tensor], output: Any, inputs: Inputs) -> float:
+def guessing(loss_fn: Callable[[Any, Any], Tensor], output: Any, inputs: Inputs) -> float:
     """The loss of an output of zeros: guessing for cross-entropy, saying the mean for centred targets."""
     try:
         with torch.no_grad():
@@ -209,15 +209,16 @@ def _train(
     model, optimizer = plan.copied(factor)
     course = Course((), chance=start["chance"], start=start["loss"])
     for step in range(plan.steps):
-        course = course.then(_step(plan, model, optimizer, plan.batches[step % len(plan.batches[:only])]))
+        course = course.then(take(model, optimizer, plan.batches[step % len(plan.batches[:only])], plan.loss_fn))
         if course.learned or course.lost or not plan.clock.left(share):
             break
     return model, course
 
 
-def _step(plan: Plan, model: nn.Module, optimizer: Optimizer, batch: Any) -> float:
+def take(model: nn.Module, optimizer: Optimizer, batch: Any, loss_fn: LossFunction) -> float:
+    """One step of training; the loss before it."""
     inputs = understand(model, batch)
-    loss = plan.loss_fn(inputs.call(model), inputs.targets)
+    loss = loss_fn(inputs.call(model), inputs.targets)
     optimizer.zero_grad(set_to_none=True)
     if loss.requires_grad:
         loss.backward()  # type: ignore[no-untyped-call]
