@@ -248,3 +248,54 @@ def test_notes_stand_at_their_numbers(tmp_path: Path) -> None:
         *["no hidden representation"] * 2,
     ]
     assert notes == wanted
+
+
+def test_no_byte_of_a_growing_line_is_read_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(tmp_path, range(1))
+    path = RunFolder(tmp_path).readings
+    follower = Follower(RunFolder(tmp_path), longest=1 << 12)
+    asked: list[int] = []
+    complete = Follower._complete
+    monkeypatch.setattr(Follower, "_complete", lambda self, more: asked.append(len(more)) or complete(self, more))
+    before = len(path.read_bytes())
+    with path.open("ab") as handle:
+        for _ in range(20):
+            handle.write(b"x" * 1000)
+            handle.flush()
+            follower.lines()
+        handle.write(b"\n" + line(1, "loss", "loss", 0.5))
+    assert [found["step"] for found in follower.lines()] == [1]
+    assert sum(asked) == path.stat().st_size and before < follower.offset == path.stat().st_size
+    assert follower.notes == ["a line of 20001 bytes was skipped"]
+
+
+def test_long_lines_are_put_together_from_small_pieces(tmp_path: Path) -> None:
+    fill(tmp_path, range(3))
+    whole, small = Follower(RunFolder(tmp_path)), Follower(RunFolder(tmp_path))
+    pieces = [found for _ in range(200) for found in small.lines(most=7)]
+    assert pieces == whole.lines() and small.offset == whole.offset
+
+
+@pytest.mark.parametrize("longer", [False, True])
+def test_a_run_that_starts_again_is_read_from_its_start(tmp_path: Path, longer: bool) -> None:
+    fill(tmp_path, range(5))
+    path = RunFolder(tmp_path).readings
+    follower = Follower(RunFolder(tmp_path))
+    assert len(follower.lines()) == 10
+    path.unlink()
+    assert follower.lines() == [] and follower.restarts == 0
+    with RunWriter(tmp_path) as writer:
+        for step in range(40 if longer else 1):
+            writer.append(step, "loss", "loss", -step - 0.5)
+    assert [found["value"] for found in follower.lines()] == [-step - 0.5 for step in range(40 if longer else 1)]
+    assert follower.restarts == 1 and "cut or replaced" in follower.notes[0]
+
+
+@pytest.mark.parametrize("value", [b"1" + b"0" * 400, b"1e400", b'"Infinity"', b"true", b"[[1]]"])
+@pytest.mark.parametrize("step", [b"1", b"-1", b"1" + b"0" * 30])
+def test_numbers_beyond_any_reading(tmp_path: Path, value: bytes, step: bytes) -> None:
+    fill(tmp_path, range(1))
+    with RunFolder(tmp_path).readings.open("ab") as handle:
+        handle.write(b'{"step":' + step + b',"probe":"loss","name":"loss","value":' + value + b"}\n")
+    fine = value == b"1e400" and step == b"1"
+    assert read(tmp_path).readings.height == 4 + fine

@@ -17,6 +17,9 @@ from leadline.store.layout import RunFolder, State, read_json
 COLUMNS = ("step", "probe", "name", "block", "value", "note")
 CHUNK = 1 << 24
 LONGEST_LINE = 1 << 26
+TAIL = 256
+"""So many bytes before the position tell whether a file is still the one that was read."""
+LARGEST_STEP = 1 << 53
 _PLACE = re.compile(r"-1|\d{1,9}")
 
 Reading = dict[str, Any]
@@ -24,18 +27,47 @@ Reading = dict[str, Any]
 
 @dataclass
 class Follower:
-    """Follows one run's readings from an offset; every call returns what was added since the last."""
+    """Follows one run's readings from an offset; every call returns what was added since the last.
+
+    `offset` is where the first incomplete line begins; what there is of it is kept, so that no byte is read twice.
+    A file that was replaced, or cut below what was read, is read again from its start, which `restarts` counts.
+    Lines longer than `longest` bytes are skipped.
+    """
 
     folder: RunFolder
     offset: int = 0
-    notes: list[str] = field(default_factory=list)
+    longest: int = field(default_factory=lambda: LONGEST_LINE)
+    restarts: int = 0
+    _torn: bytearray = field(default_factory=bytearray, repr=False)
+    _seen: int = 0
+    _tail: bytes = field(default=b"", repr=False)
+    _damaged: int = 0
+    _first_damaged: int = 0
+    _skipped: list[int] = field(default_factory=list)
+
+    @property
+    def position(self) -> int:
+        """How far the file was read; what stands behind `offset` is a line without an end so far."""
+        return self.offset + self._seen
+
+    @property
+    def notes(self) -> list[str]:
+        """What was wrong with the readings so far, a line each."""
+        said = [f"the readings were cut or replaced {self.restarts} times and read again"] if self.restarts else []
+        if self._damaged:
+            lines = f"{self._damaged} damaged line{'s' if self._damaged > 1 else ''}"
+            said.append(f"{lines} before byte {self._first_damaged} left out")
+        if self._skipped:
+            more = f" and {len(self._skipped) - 1} more" if len(self._skipped) > 1 else ""
+            said.append(f"a line of {self._skipped[0]} bytes{more} was skipped")
+        return said
 
     def poll(self, *, most: int | None = None) -> Table:
         """The readings whose lines were completed since the last call; a torn last line waits for its end."""
         return to_table(self.lines(most=most))
 
     def lines(self, *, most: int | None = None) -> list[Reading]:
-        """The same, one dict a line: step, probe, name, value."""
+        """The same, one dict a line: step, probe, name, value. At most so many bytes are read."""
         found: list[Reading] = []
         for block in self._whole_lines(most):
             found.extend(self._parse(block))
@@ -45,42 +77,49 @@ class Follower:
         try:
             with self.folder.readings.open("rb") as handle:
                 size = handle.seek(0, 2)
-                if size < self.offset:
-                    self.notes.append(f"readings were cut from {self.offset} to {size} bytes; read again from there")
-                    self.offset = size
-                    return
-                stop = size if most is None else min(size, self.offset + most)
-                while self.offset < stop:
-                    handle.seek(self.offset)
-                    block = handle.read(CHUNK)
-                    end = block.rfind(b"\n") + 1
-                    if not end and len(block) == CHUNK:
-                        block, end = self._long_line(handle, block)
-                    if not end:
-                        return
-                    self.offset += end
-                    yield block[:end]
+                if not self._goes_on(handle, size):
+                    self._restart()
+                handle.seek(self.position)
+                stop = size if most is None else min(size, self.position + most)
+                while self.position < stop and (more := handle.read(min(CHUNK, stop - self.position))):
+                    if whole := self._complete(more):
+                        yield whole
         except FileNotFoundError:
             return
         except OSError as error:
             raise UnreadableError(f"cannot read {self.folder.readings}: {error.strerror}") from None
 
-    def _long_line(self, handle: BinaryIO, block: bytes) -> tuple[bytes, int]:
-        """The line that does not fit a chunk, with its length (0 while it grows); b"" beyond any reading's size."""
-        length = len(block)
-        while more := handle.read(CHUNK):
-            end = more.find(b"\n") + 1
-            length += end or len(more)
-            block = block + more if length <= LONGEST_LINE else b""
-            if end and length > LONGEST_LINE:
-                self.notes.append(f"a line of {length} bytes at byte {self.offset} was skipped")
-            if end:
-                return block, length
-        return b"", 0
+    def _goes_on(self, handle: BinaryIO, size: int) -> bool:
+        """Is this still the file that was read so far?"""
+        if size < self.position:
+            return False
+        handle.seek(self.position - len(self._tail))
+        return handle.read(len(self._tail)) == self._tail
+
+    def _restart(self) -> None:
+        self.offset = self._seen = self._damaged = 0
+        self._torn, self._tail = bytearray(), b""
+        self._skipped.clear()
+        self.restarts += 1
+
+    def _complete(self, more: bytes) -> bytes:
+        """The lines that `more` completes; what follows the last of them is kept for the next time."""
+        self._tail = (self._tail + more)[-TAIL:] if len(more) < TAIL else more[-TAIL:]
+        first, end = more.find(b"\n") + 1, more.rfind(b"\n") + 1
+        if not end:
+            self._seen += len(more)
+            self._torn = self._torn + more if self._seen <= self.longest else bytearray()
+            return b""
+        if self._seen + first > self.longest:
+            self._skipped.append(self._seen + first)
+            whole = more[first:end]
+        else:
+            whole = bytes(self._torn) + more[:end]
+        self.offset += self._seen + end
+        self._torn, self._seen = bytearray(more[end:]), len(more) - end
+        return whole
 
     def _parse(self, block: bytes) -> list[Reading]:
-        if not block:
-            return []
         try:
             found: list[Reading] = json.loads(b"[" + block[:-1].replace(b"\n", b",") + b"]")
             if all(map(_is_reading, found)):
@@ -91,7 +130,7 @@ class Follower:
 
     def _parse_each(self, block: bytes) -> list[Reading]:
         found, bad = [], 0
-        for text in block.splitlines():
+        for text in block[:-1].split(b"\n"):
             try:
                 reading = json.loads(text)
             except (ValueError, RecursionError):
@@ -101,23 +140,23 @@ class Follower:
                 found.append(reading)
             else:
                 bad += 1
-        self.notes.append(f"{bad} damaged line{'s' if bad > 1 else ''} before byte {self.offset} left out")
+        self._first_damaged = self._first_damaged if self._damaged else self.offset
+        self._damaged += bad
         return found
 
 
 def _is_reading(reading: Any) -> bool:
     try:
-        if not (type(reading["step"]) is int and type(reading["probe"]) is str and type(reading["name"]) is str):
+        step, value = reading["step"], reading["value"]
+        if not (type(step) is int and type(reading["probe"]) is str and type(reading["name"]) is str):
             return False
-        value = reading["value"]
-        if len(reading) > 4 and not _are_notes(reading.get("notes", {})):
+        if not 0 <= step < LARGEST_STEP or (len(reading) > 4 and not _are_notes(reading.get("notes", {}))):
             return False
     except (KeyError, TypeError, IndexError):
         return False
-    kind = type(value)
-    if kind is float or kind is int:
+    if type(value) is float:
         return True
-    return all(map(_is_number, value)) if kind is list else _is_number(value)
+    return all(map(_is_number, value)) if type(value) is list else _is_number(value)
 
 
 def _are_notes(notes: Any) -> bool:
@@ -125,7 +164,8 @@ def _are_notes(notes: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    return type(value) is float or type(value) is int or value in ("inf", "-inf", "nan")
+    kind = type(value)
+    return kind is float or (kind is int and -1e308 < value < 1e308) or value in ("inf", "-inf", "nan")
 
 
 def to_table(readings: list[Reading]) -> Table:
