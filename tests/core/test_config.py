@@ -18,6 +18,7 @@ from leadline.core.presets import PRESETS
         ({"training": {"epochs": 1, "steps": 1}}, "training: epochs and steps exclude each other"),
         ({"schedule": {"name": "step"}}, "schedule: milestones go with the step schedule"),
         ({"optimizer": {"momentum": 0, "nesterov": True}}, "optimizer: nesterov needs momentum above 0"),
+        ({"projection": {"evry": 2}}, "unknown option projection.evry; did you mean every"),
         ({"seed": -1}, "seed: input should be greater than or equal to 0, got -1"),
     ],
 )
@@ -35,7 +36,21 @@ def test_identity_is_of_the_meaning_not_of_the_writing() -> None:
     assert RunConfig.parse(short.model_dump(mode="json")).identity == short.identity
 
 
-@pytest.mark.parametrize("change", [{"seed": 1}, {"optimizer": {"lr": 0.2}}, {"training": {"precision": "bf16"}}])
+def test_what_was_added_later_leaves_the_identity_of_earlier_runs() -> None:
+    assert RunConfig.parse({"model": "resnet-20"}).identity == "resnet-20-s0-396aeae5e3"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"seed": 1},
+        {"optimizer": {"lr": 0.2}},
+        {"training": {"precision": "bf16"}},
+        {"training": {"local_norm": 2}},
+        {"projection": {}},
+        {"projection": {"every": 2}},
+    ],
+)
 def test_what_decides_numbers_decides_identity(change: dict[str, object]) -> None:
     assert RunConfig.parse({"model": "resnet-20", **change}).digest != RunConfig.parse({"model": "resnet-20"}).digest
 

@@ -1,9 +1,10 @@
 """RunConfig: everything that decides the numbers of a run, checked; its digest is the run's identity."""
 
+import functools
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
@@ -79,7 +80,10 @@ class Schedule(Part):
 
 
 class Training(Part):
-    """How long and in which arithmetic. Give `epochs` or `steps`, not both; neither means one epoch."""
+    """How long and in which arithmetic. Give `epochs` or `steps`, not both; neither means one epoch.
+
+    `local_norm` is over how many shares of each batch the statistics of batch norm are taken, one on each process.
+    """
 
     epochs: int | None = Field(default=None, ge=1)
     steps: int | None = Field(default=None, ge=1)
@@ -90,12 +94,25 @@ class Training(Part):
     checkpoint_blocks: bool = False
     evaluate_every: int = Field(default=1, ge=1)
     loss: Literal["auto", "cross-entropy", "mse"] = "auto"
+    local_norm: int = Field(default=1, ge=1)
 
     @model_validator(mode="after")
     def _one_length(self) -> Self:
         if self.epochs is not None and self.steps is not None:
             raise ValueError("epochs and steps exclude each other")
         return self
+
+
+class Projection(Part):
+    """Keeps the transitions norm-preserving after optimiser steps (Zaeemzadeh et al., Algorithm 1)."""
+
+    every: int = Field(default=1, ge=1)
+    schedule: Literal["steps", "random"] = "steps"
+    momentum: Literal["keep", "tangent"] = "keep"
+
+
+ADDED: dict[tuple[str, ...], Any] = {("training", "local_norm"): 1, ("projection",): None}
+"""What the first configurations did not have, and what it was then: at that it changes nobody's identity."""
 
 
 class RunConfig(Part):
@@ -106,6 +123,7 @@ class RunConfig(Part):
     optimizer: Optimizer = Optimizer()
     schedule: Schedule = Schedule()
     training: Training = Training()
+    projection: Projection | None = None
     probes: tuple[str, ...] = ()
     seed: int = Field(default=0, ge=0, lt=2**63)
 
@@ -117,7 +135,12 @@ class RunConfig(Part):
     @property
     def digest(self) -> str:
         """SHA-256 of the canonical JSON of all that decides the numbers."""
-        text = json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"), allow_nan=False)
+        said = self.model_dump(mode="json")
+        for (*parts, field), former in ADDED.items():
+            part = functools.reduce(dict.__getitem__, parts, said)
+            if part[field] == former:
+                del part[field]
+        text = json.dumps(said, sort_keys=True, separators=(",", ":"), allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()
 
     @property
@@ -159,7 +182,8 @@ def explain(error: ValidationError, model: type[BaseModel]) -> str:
 
 def _fields_at(model: type[BaseModel], place: tuple[int | str, ...]) -> list[str]:
     for part in place:
-        field = model.model_fields[str(part)]
-        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
-            model = field.annotation
+        meant = model.model_fields[str(part)].annotation
+        for kind in get_args(meant) or (meant,):
+            if isinstance(kind, type) and issubclass(kind, BaseModel):
+                model = kind
     return list(model.model_fields)
