@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import matplotlib
@@ -35,3 +36,10 @@ def styled() -> Iterator[None]:
 def blank(width: float = 7.0, height: float = 3.2) -> Figure:
     """An empty figure that no window system is asked for."""
     return Figure(figsize=(width, height), layout="constrained")
+
+
+def save(figure: Figure, path: Path, *, dpi: int = 160) -> None:
+    """Writes a figure in the format of the file's suffix; the same figure is the same file, whenever it is written."""
+    dates = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
+    with styled():
+        figure.savefig(path, dpi=dpi, metadata=dates.get(path.suffix))

@@ -1,0 +1,142 @@
+"""What a recipe comes to: table, verdicts, comparison with the published numbers, figure; and how they are written."""
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from leadline.analysis.claims import Claim, decide
+from leadline.analysis.stats import spread
+from leadline.analysis.verdict import Verdict
+from leadline.core.config import Scale
+from leadline.core.study import Unit
+from leadline.core.table import Table
+from leadline.figures.style import save
+from leadline.recipes import Made, Recipe, load
+from leadline.store.layout import RunFolder, write_json, write_whole
+
+FORMATS = ("svg", "png", "pdf")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """A recipe at a scale, judged on the runs that have finished; `missing` names those that have not."""
+
+    name: str
+    scale: Scale
+    table: Table
+    verdicts: tuple[tuple[Claim, Verdict], ...]
+    comparison: Table
+    runs: tuple[str, ...]
+    missing: tuple[str, ...]
+
+    def ledger(self) -> list[dict[str, Any]]:
+        """One row a claim, as plain data."""
+        return [
+            {
+                "recipe": self.name,
+                "scale": self.scale,
+                "where": claim.where,
+                "claim": claim.text,
+                "published": claim.published,
+                "ours": plain(verdict.measured),
+                "seeds": verdict.seeds,
+                "verdict": verdict.outcome,
+                "note": verdict.note,
+            }
+            for claim, verdict in self.verdicts
+        ]
+
+
+def judge(name: str, scale: Scale, units: Sequence[Unit], root: Path) -> Result:
+    """Reads what has finished of a recipe's units below `root` and judges it."""
+    recipe = load(name)
+    distinct = {unit.identity: unit for unit in units}
+    finished = [i for i in distinct if RunFolder(root / i).done_json.exists()]
+    table = recipe.table([Made(distinct[i], root / i) for i in finished]) if finished else Table()
+    return Result(
+        name=name,
+        scale=scale,
+        table=table,
+        verdicts=tuple((claim, decide(claim, table, scale)) for claim in recipe.CLAIMS),
+        comparison=compare(recipe.PUBLISHED, table),
+        runs=tuple(finished),
+        missing=tuple(i for i in distinct if i not in finished),
+    )
+
+
+def compare(published: Table, ours: Table) -> Table:
+    """The published numbers, each beside the mean of ours over the rows that agree with it in all key columns."""
+    keys = [name for name in published if name not in ("quantity", "value", "source")]
+    return Table.from_rows(
+        [_beside(row, keys, ours) for row in published.rows()],
+        [*keys, "quantity", "published", "ours", "std", "seeds", "source"],
+    )
+
+
+def _beside(row: dict[str, Any], keys: Sequence[str], ours: Table) -> dict[str, Any]:
+    wanted = {name: row[name] for name in keys if row[name] is not None}
+    found = spread(ours.where(**wanted)[row["quantity"]] if ours.height else [])
+    return {name: row[name] for name in (*keys, "quantity")} | {
+        "published": row["value"],
+        "ours": found.mean,
+        "std": found.std,
+        "seeds": found.count,
+        "source": row.get("source", ""),
+    }
+
+
+def write(result: Result, folder: Path) -> list[Path]:
+    """Table, verdicts, comparison and figure into a folder of the recipe's own; every file whole or not at all."""
+    folder.mkdir(parents=True, exist_ok=True)
+    texts = {"table.csv": result.table.to_csv(), "published.csv": result.comparison.to_csv()}
+    for name, text in texts.items():
+        write_whole(folder / name, text.encode())
+    write_json(folder / "table.json", records(result.table))
+    write_json(folder / "verdicts.json", summary(result))
+    return [*(folder / name for name in (*texts, "table.json", "verdicts.json")), *_draw(result, folder)]
+
+
+def summary(result: Result) -> dict[str, Any]:
+    """The ledger and everything needed to know what it rests on."""
+    return {
+        "recipe": result.name,
+        "scale": result.scale,
+        "ledger": result.ledger(),
+        "published": records(result.comparison),
+        "runs": list(result.runs),
+        "missing": list(result.missing),
+    }
+
+
+def records(table: Table) -> list[dict[str, Any]]:
+    """The rows for JSON, which has no number for what is not finite."""
+    return [{name: plain(value) for name, value in row.items()} for row in table.rows()]
+
+
+def plain(value: Any) -> Any:
+    """A finite number or anything else as it is, a number that is not finite as text.
+
+    >>> plain(float("inf"))
+    'inf'
+    """
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _draw(result: Result, folder: Path) -> Iterator[Path]:
+    if not result.table.height:
+        return
+    recipe: Recipe = load(result.name)
+    figure = recipe.figure(result.table)
+    for kind in FORMATS:
+        path = folder / f"figure.{kind}"
+        save(figure, path)
+        yield path
+
+
+def read_ledger(path: Path) -> dict[str, Any]:
+    """A written summary again."""
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return found
