@@ -1,6 +1,7 @@
 """Remedies: changes to your own model or optimiser, one per file; each says what it changed and can be undone.
 
-`apply(model, "zero-last-norm", batch)` changes the model in place. torch loads only then.
+`apply(model, "zero-last-norm", batch)` changes the model in place; `prove` trains copies of it with and without. torch
+loads only then.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -11,9 +12,10 @@ if TYPE_CHECKING:
     from torch import nn
     from torch.optim import Optimizer
 
+    from leadline.remedies._proof import Proof
     from leadline.remedies._treatment import Change
 
-__all__ = ["apply", "names"]
+__all__ = ["apply", "names", "prove"]
 
 
 def names() -> tuple[str, ...]:
@@ -37,3 +39,17 @@ def apply(
     from leadline.remedies._treatment import treat
 
     return treat(model, name, batch, optimizer, options)
+
+
+def prove(
+    model: "nn.Module", batch: Any, loss_fn: Any, optimizer: "Optimizer | None" = None, **options: Any
+) -> "Proof":
+    """Train copies of the model for a few steps, as it is and under each remedy; the Proof prints what came of it.
+
+    `among` are the remedies to try, or the Diagnosis that proposes them; `batches`, `steps`, `budget` (seconds) and
+    `seed` are the same for all. The model and its optimiser are left as they are.
+    """
+    proof: Proof = plugins.module("leadline.execute", "prove", kind="part").prove(
+        model, batch, loss_fn, optimizer, **options
+    )
+    return proof
