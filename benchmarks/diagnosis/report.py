@@ -1,8 +1,8 @@
 """How good the diagnosis is: every case of one part checked, compared with the truth and with naive baselines.
 
-`python benchmarks/diagnosis/report.py development` (rules are tuned on it) or `test` (looked at once). Verdicts stay
-in a table outside the repository, so that this can be stopped and started at will; `--fresh` makes them anew. Cases are
-shown other batches, in another order, than the truth was made with.
+`python benchmarks/diagnosis/report.py development` (rules are tuned on it) or `test` (looked at once). What was
+measured stays outside the repository (`measured.py`) and is judged by the rules as they are now; `--fresh` measures
+anew.
 
 Will it train: truth `trains` or `trains slowly` against `does not train`. Baselines get the best threshold there is for
 them on the part itself, which flatters them: norm of the whole gradient and of the last layer's at the start (too small
@@ -13,9 +13,8 @@ import argparse
 import csv
 import math
 import os
-import sys
+import shutil
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -23,17 +22,11 @@ from pathlib import Path
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import torch
-from cases import Case, cases
-from torch import nn
-from torch.nn import functional
-from truth import HERE, batches, smooth
+from measured import Row, judged, measure
+from truth import HERE
 
-from leadline.execute.check import STEPS, check
+from leadline.execute.check import STEPS
 
-Row = dict[str, str]
-
-OTHER_BATCHES = 1000
-"""Added to the case's seed."""
 VERDICTS = {"trains": "healthy", "trains slowly": "trains slowly", "does not train": "will not train"}
 CAUSES = {
     "LL101": "signal or gradient dies with depth",
@@ -52,82 +45,6 @@ CAUSES = {
     "LL603": "labels or data",
     "LL701": "numerical format",
 }
-COLUMNS = ("id", "verdict", "confidence", "trainability", "root", "findings", "global", "last", "loss", "seconds")
-
-
-def diagnose(case: Case) -> dict[str, object]:
-    """One line: what the check says of a case, and what the baselines go by."""
-    net = case.build()
-    optimizer = optimizer_of(case, net, case.rate)
-    shown = batches(case.seed + OTHER_BATCHES, case.fault == "labels")[:STEPS]
-    start = time.process_time()
-    found = check(net, shown[0], functional.cross_entropy, optimizer, batches=shown[1:], budget=600.0)
-    seconds = time.process_time() - start
-    return {
-        "id": case.id,
-        "verdict": found.verdict,
-        "confidence": found.confidence,
-        "trainability": found.trainability,
-        "root": found.root.id if found.root else "",
-        "findings": " ".join(finding.id for finding in found.findings),
-        **baselines(case, shown),
-        "seconds": round(seconds, 2),
-    }
-
-
-def baselines(case: Case, shown: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> dict[str, float]:
-    """Gradient norms at the start, and the loss after the same number of steps."""
-    net = case.build()
-    functional.cross_entropy(net(shown[0][0]), shown[0][1]).backward()
-    norms = [float(p.grad.norm()) for p in net.parameters() if p.grad is not None]
-    trained = losses(case.build(), case, case.rate, seen=shown)
-    return {"global": math.hypot(*norms), "last": norms[-2] if len(norms) > 1 else norms[-1], "loss": smooth(trained)}
-
-
-def losses(
-    net: nn.Module, case: Case, rate: float, *, seen: Sequence[tuple[torch.Tensor, torch.Tensor]]
-) -> list[float]:
-    """The training losses over the batches that the check was shown."""
-    optimizer = optimizer_of(case, net, rate)
-    found = []
-    for inputs, targets in seen:
-        loss = functional.cross_entropy(net(inputs), targets)
-        optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        optimizer.step()
-        found.append(loss.item())
-    return found
-
-
-def optimizer_of(case: Case, net: nn.Module, rate: float) -> torch.optim.Optimizer:
-    """As the truth was made with."""
-    wanted = [parameter for parameter in net.parameters() if parameter.requires_grad]
-    if case.optimizer == "sgd":
-        return torch.optim.SGD(wanted, lr=rate, momentum=0.9)
-    return torch.optim.Adam(wanted, lr=rate)
-
-
-def verdicts(part: str, path: Path) -> dict[str, Row]:
-    """What was said of every case of the part, going on where it was left."""
-    found = _read(path)
-    wanted = [case for case in cases() if case.part == part and case.id not in found]
-    for count, case in enumerate(wanted, 1):
-        line = diagnose(case)
-        new = not path.exists()
-        with path.open("a", newline="") as handle:
-            writer = csv.DictWriter(handle, COLUMNS, lineterminator="\n")
-            if new:
-                writer.writeheader()
-            writer.writerow(line)
-        sys.stderr.write(f"{count}/{len(wanted)} {case.group} {line['verdict']} {line['root']} ({line['seconds']} s)\n")
-    return _read(path)
-
-
-def _read(path: Path) -> dict[str, Row]:
-    if not path.exists():
-        return {}
-    with path.open(newline="") as handle:
-        return {row["id"]: row for row in csv.DictReader(handle)}
 
 
 # -- scores --------------------------------------------------------------------------------------------------------
@@ -226,14 +143,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("part", choices=("development", "test"))
     parser.add_argument("--cache", type=Path, default=Path(tempfile.gettempdir()) / "leadline-diagnosis")
-    parser.add_argument("--fresh", action="store_true", help="forget the verdicts that were kept")
+    parser.add_argument("--fresh", action="store_true", help="forget what was measured")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    options.cache.mkdir(parents=True, exist_ok=True)
-    path = options.cache / f"{options.part}.csv"
+    cache = options.cache / options.part
     if options.fresh:
-        path.unlink(missing_ok=True)
-    said = verdicts(options.part, path)
+        shutil.rmtree(cache, ignore_errors=True)
+    cache.mkdir(parents=True, exist_ok=True)
+    measure(options.part, cache)
+    said = judged(options.part, cache)
     with (HERE / "truth.csv").open(newline="") as handle:
         truth = {row["id"]: row for row in csv.DictReader(handle) if row["part"] == options.part}
     print("\n".join(report(truth, said)))
