@@ -390,5 +390,6 @@ def test_shards_are_refused(tmp_path: Path) -> None:
 
 
 if __name__ == "__main__":
-    heard_by(None, sys.argv[1])
+    # the two first: a process that has trained has threads which a fork loses
     torch.multiprocessing.start_processes(heard_by, (sys.argv[1],), nprocs=2, start_method="fork")
+    heard_by(None, sys.argv[1])
