@@ -69,6 +69,46 @@ def test_stopping_anywhere_and_going_on_changes_nothing(tmp_path: Path) -> None:
     assert content(result.folder) == whole
 
 
+PROJECTED = {"model": {"name": "procresnet-22", "args": {"widths": [2, 4, 4]}}, "training": {"steps": 20}}
+
+
+@pytest.mark.parametrize("projection", [{}, {"every": 2, "schedule": "random"}, {"momentum": "tangent"}])
+def test_a_run_with_projections_can_be_stopped_anywhere_too(tmp_path: Path, projection: dict[str, object]) -> None:
+    asked_for = config(**PROJECTED, projection=projection)
+    whole = run_one(asked_for, tmp_path / "whole").folder
+    asked = iter(range(1000))
+    settings = Settings(stop=lambda: next(asked) % 7 == 6)
+    stops = 0
+    while True:
+        try:
+            result = run_one(asked_for, tmp_path / "pieces", settings=settings)
+            break
+        except Stopped:
+            stops += 1
+    assert stops >= 2
+    assert content(result.folder) == content(whole)
+    free = run_one(config(**PROJECTED), tmp_path / "free").folder
+    assert content(free)[2] != content(whole)[2]
+
+
+def test_projections_keep_the_transitions_norm_preserving(tmp_path: Path) -> None:
+    worst = {}
+    for name, part in {"kept": {"projection": {}}, "free": {}}.items():
+        done = run_one(config(**PROJECTED, **part), tmp_path).folder
+        weights = load_file(max(done.checkpoint.iterdir()) / "model.safetensors")
+        kernels = [w for w in weights.values() if w.ndim == 4 and w.shape[2:] == (1, 1) and w.shape[0] == 2 * w.shape[1]]
+        values = [torch.linalg.svdvals(kernel[..., 0, 0].double()) for kernel in kernels]
+        assert kernels
+        worst[name] = max(float((each / each.mean() - 1).abs().max()) for each in values)
+    assert worst["kept"] < 1e-5 < worst["free"]
+
+
+def test_a_projection_needs_something_to_project(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no convolution of Chain changes the shape"):
+        run_one(config(model="shortcut-net-4", data={"name": "teacher"}, projection={}), tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
 PROBES = (
     "light",
     "update_ratio@every:7",

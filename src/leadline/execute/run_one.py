@@ -20,6 +20,7 @@ from leadline.execute import environment
 from leadline.models.chain import Chain
 from leadline.models.names import resolve
 from leadline.probes import Splits
+from leadline.projections import Procrustes
 from leadline.store.layout import RunFolder, read_json
 from leadline.store.writer import RunWriter
 from leadline.taps.inputs import understand
@@ -119,7 +120,7 @@ def run_one(
     at, notes = checkpoint.newest(folder.checkpoint)
     for note in notes:
         progress.note(note)
-    position = checkpoint.read(at, workshop.model, workshop.trainer.optimizer) if at else checkpoint.Position(0, 0, {})
+    position = workshop.restore(at) if at else checkpoint.Position(0, 0, {})
     sounder = workshop.sounder()
     with RunWriter(folder.path, resume_at=position.readings_bytes) as writer:
         writer.describe(workshop.record() | (sounder.describe() if sounder else {}))
@@ -142,7 +143,7 @@ def finished(folder: RunFolder) -> Result:
 
 @dataclass(frozen=True, kw_only=True)
 class Workshop:
-    """Everything built from a configuration: data, model, trainer, and how many steps there are."""
+    """Everything built from a configuration: data, model, trainer, projection, and how many steps there are."""
 
     config: RunConfig
     dataset: Dataset
@@ -151,6 +152,7 @@ class Workshop:
     batches: Batches
     test: Batches
     steps: int
+    procrustes: Procrustes | None = None
 
     @classmethod
     def build(
@@ -163,14 +165,16 @@ class Workshop:
         seeds.seed_all(config.seed)
         model = build_model(config, dataset).to(where)
         steps = config.training.steps or (config.training.epochs or 1) * len(batches)
+        trainer = _trainer(config, model, dataset, steps=steps, per_epoch=len(batches), compiled=compiled)
         return cls(
             config=config,
             dataset=dataset,
             model=model,
-            trainer=_trainer(config, model, dataset, steps=steps, per_epoch=len(batches), compiled=compiled),
+            trainer=trainer,
             batches=batches,
             test=test,
             steps=steps,
+            procrustes=_procrustes(config, model, trainer),
         )
 
     def record(self) -> dict[str, Any]:
@@ -201,6 +205,14 @@ class Workshop:
             splits=Splits(Again(self.batches), Again(self.test)),
             last=self.steps - 1,
         )
+
+    def restore(self, at: Path) -> checkpoint.Position:
+        """Loads a checkpoint; where it stands."""
+        return checkpoint.read(at, self.model, self.trainer.optimizer, procrustes=self.procrustes)
+
+    def save(self, folder: Path, position: checkpoint.Position) -> None:
+        """Writes a checkpoint."""
+        checkpoint.write(folder, self.model, self.trainer.optimizer, position, procrustes=self.procrustes)
 
     def score(self) -> Score:
         """The model on the test split."""
@@ -276,6 +288,13 @@ def _trainer(
     )
 
 
+def _procrustes(config: RunConfig, model: Chain, trainer: Trainer) -> Procrustes | None:
+    if config.projection is None:
+        return None
+    part = config.projection.model_dump()
+    return Procrustes(model, **part, seed=config.seed).attach(trainer.optimizer)
+
+
 @dataclass(frozen=True)
 class Again:
     """The batches of the first epoch, as often as they are asked for."""
@@ -344,8 +363,7 @@ class Watch:
         """Writes a checkpoint; readings first, so that it never speaks of more than there is."""
         self.writer.flush()
         position = checkpoint.Position(steps, self.writer.position, self.best)
-        folder = self.writer.folder.checkpoint
-        checkpoint.write(folder, self.workshop.model, self.workshop.trainer.optimizer, position)
+        self.workshop.save(self.writer.folder.checkpoint, position)
         self._saved = time.monotonic()
 
     def _evaluate(self, steps: int) -> Score:

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from leadline.core.errors import UnreadableError
+from leadline.projections import Procrustes
 from leadline.store.layout import FORMAT, read_json
 from leadline.train import seeds
 
@@ -31,7 +32,14 @@ class Position:
     best: Mapping[str, float]
 
 
-def write(folder: Path, model: nn.Module, optimizer: Optimizer, position: Position) -> Path:
+def write(
+    folder: Path,
+    model: nn.Module,
+    optimizer: Optimizer,
+    position: Position,
+    *,
+    procrustes: Procrustes | None = None,
+) -> Path:
     """Writes one checkpoint under its step; it counts only once its folder has its final name."""
     target = folder / f"step-{position.step:09d}"
     part = folder / f".{target.name}.part"
@@ -44,6 +52,7 @@ def write(folder: Path, model: nn.Module, optimizer: Optimizer, position: Positi
                 ("model", model.state_dict()),
                 ("optimizer", _optimizer_tensors(optimizer)),
                 ("random", seeds.capture()),
+                *([("projection", _projection_tensors(procrustes))] if procrustes else []),
             )
         }
         state = {
@@ -78,12 +87,14 @@ def newest(folder: Path) -> tuple[Path | None, list[str]]:
     return None, notes
 
 
-def read(path: Path, model: nn.Module, optimizer: Optimizer) -> Position:
-    """Loads model, optimiser and generators in place; returns the position. One of another model is refused."""
+def read(path: Path, model: nn.Module, optimizer: Optimizer, *, procrustes: Procrustes | None = None) -> Position:
+    """Loads everything in place and returns the position. A checkpoint of another model is refused."""
     state = read_json(path / "state.json", what="the state of a checkpoint")
     _load_model(path, model)
     _load_optimizer(path, optimizer, state["optimizer"])
     seeds.restore(_tensors(path / "random.safetensors"))
+    if procrustes:
+        procrustes.load_state_dict(_tensors(path / "projection.safetensors"))
     return Position(state["step"], state["readings_bytes"], state["best"])
 
 
@@ -141,6 +152,10 @@ def _load_optimizer(path: Path, optimizer: Optimizer, numbers: list[dict[str, An
         parameter = parameters[int(index)]
         like = torch.empty_like(parameter) if value.shape == parameter.shape else torch.empty_like(value)
         optimizer.state[parameter][name] = like.copy_(value)
+
+
+def _projection_tensors(procrustes: Procrustes) -> dict[str, Tensor]:
+    return {name: torch.as_tensor(value) for name, value in procrustes.state_dict().items()}
 
 
 def _write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> str:
