@@ -40,6 +40,10 @@ def test_errors_of_both_splits_and_a_model_left_alone() -> None:
     assert found["error/train"].value == pytest.approx(wrong(model, train[:3]))
     assert found["error/test"].value == pytest.approx(wrong(model, test))
     assert found["gap"].value == pytest.approx(wrong(model, test) - wrong(model, train[:3]))
+    misses = [int((model(x).argmax(1) != y).sum()) for x, y in train[:3]]
+    training = 100 * sum(misses) / sum(len(y) for _, y in train[:3])
+    assert found["error/training"].value == pytest.approx(training)
+    assert found["gap/training"].value == pytest.approx(wrong(model, test) - training)
 
 
 def test_what_it_cannot_say() -> None:

@@ -190,7 +190,11 @@ def test_words_for_probes() -> None:
     assert spell(choose("standard", every=7))[-1].endswith("@every:7")
     assert all(name_of(probe) == name for name, probe in choose(OURS).items())
     assert word(AtEnd()) == "end"
+    bound = spell(choose("risk_lower_bound(samples=64; ridge=1)@end"))
+    assert bound == ("risk_lower_bound(samples=64; ridge=1.0)@end",) == spell(choose(bound))
     for wrong, said in {
+        "risk_lower_bound(sample=64)@end": "did you mean 'samples'",
+        "risk_lower_bound(samples=many)@end": "expected int",
         "lite": "did you mean 'light'",
         "weight_norm@evry:3": "schedule",
         "grad_ratio": "norm_ratio",

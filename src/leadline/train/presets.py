@@ -1,5 +1,6 @@
-"""Which probes to read and when: presets as data, and words that name a probe with its schedule."""
+"""Which probes to read and when: presets as data, and words that name a probe with its arguments and schedule."""
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass, replace
@@ -37,10 +38,11 @@ PRESETS: Mapping[str, Mapping[str, str]] = {"light": LIGHT, "standard": STANDARD
 def choose(wanted: str | Iterable[str | Probe], *, every: int | None = None) -> dict[str, Probe]:
     """The probes meant, by name: of a preset, `name`, `name@every:10`, or a probe itself; the last of a name counts.
 
-    `every` reads all of them every so many steps instead.
+    Arguments stand in brackets, `name(samples=64; ridge=0.1)@end`. `every` reads all of them every so many steps
+    instead.
 
-    >>> spell(choose(["light", "weight_norm@every:10"]))
-    ('gradient_norm_ratio@every:1', 'weight_norm@every:10')
+    >>> spell(choose(["light", "weight_norm@every:10", "risk_lower_bound(samples=64)@end"]))
+    ('gradient_norm_ratio@every:1', 'weight_norm@every:10', 'risk_lower_bound(samples=64)@end')
     """
     chosen: dict[str, Probe] = {}
     for item in [wanted] if isinstance(wanted, str) else wanted:
@@ -52,7 +54,7 @@ def choose(wanted: str | Iterable[str | Probe], *, every: int | None = None) -> 
 
 def spell(probes: Mapping[str, Probe]) -> tuple[str, ...]:
     """The words that `choose` reads as these probes."""
-    return tuple(f"{name}@{word(probe.when)}" for name, probe in probes.items())
+    return tuple(f"{name}{_in_brackets(probe)}@{word(probe.when)}" for name, probe in probes.items())
 
 
 def name_of(probe: Probe) -> str:
@@ -79,9 +81,46 @@ def at(probe: Probe, when: When) -> Probe:
 def _meant(item: str) -> dict[str, Probe]:
     if item in PRESETS:
         return {name: at(_load(name), parse(when)) for name, when in PRESETS[item].items()}
-    name, with_schedule, when = item.partition("@")
+    called, with_schedule, when = item.partition("@")
+    name, with_arguments, arguments = called.partition("(")
     probe = _load(name)
+    if with_arguments:
+        probe = _given(name, probe, arguments)
     return {name: at(probe, parse(when)) if with_schedule else probe}
+
+
+def _given(name: str, probe: Probe, text: str) -> Probe:
+    """The probe with the arguments that stand in brackets, of the types it has them in."""
+    known, changed = _arguments(probe), {}
+    for part in text.removesuffix(")").split(";"):
+        key, _, value = (each.strip() for each in part.partition("="))
+        if key not in known:
+            raise unknown(f"argument of probe {name}:", key, known)
+        changed[key] = _valued(f"probe {name}: {key}", value, type(known[key]))
+    return replace(probe, **changed)  # type: ignore[type-var]
+
+
+def _valued(what: str, text: str, kind: type) -> Any:
+    try:
+        value = text if kind is str else json.loads(text)
+    except ValueError:
+        value = None
+    if kind is float and type(value) is int:
+        value = float(value)
+    if type(value) is not kind:
+        raise UsageError(f"{what}={text!r} is wrong; expected {kind.__name__}, as in name(samples=64)@end")
+    return value
+
+
+def _in_brackets(probe: Probe) -> str:
+    """The arguments that differ from the defaults, as `choose` reads them."""
+    usual = {part.name: part.default for part in fields(probe)} if is_dataclass(probe) else {}
+    said = [
+        f"{name}={value if isinstance(value, str) else json.dumps(value)}"
+        for name, value in _arguments(probe).items()
+        if value != usual[name]
+    ]
+    return f"({'; '.join(said)})" if said else ""
 
 
 def _load(name: str) -> Probe:
