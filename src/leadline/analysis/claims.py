@@ -11,6 +11,7 @@ from leadline.core.config import Scale
 from leadline.core.table import Table
 
 SCALES: tuple[Scale, ...] = ("smoke", "laptop", "paper")
+Test = Callable[[Table], Verdict]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +23,7 @@ class Claim:
 
     where: str
     text: str
-    test: Callable[[Table], Verdict]
+    test: Test
     published: str = ""
     since: Scale = "smoke"
 

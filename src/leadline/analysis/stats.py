@@ -60,3 +60,8 @@ def summarise(table: Table, value: str, *, by: Sequence[str]) -> Table:
 def mean_of(table: Table, value: str, **where: Any) -> float:
     """The mean of a column over the rows in which the other columns are as given; nan where there are none."""
     return spread(table.where(**where)[value]).mean if table.height else float("nan")
+
+
+def seeds(table: Table) -> int:
+    """How many different seeds a table has rows of."""
+    return len(set(table["seed"].tolist())) if "seed" in table else 0
