@@ -87,8 +87,8 @@ def spectra(
     optimum = float(given.lowest_loss)
     yield 0, "optimum", optimum
     yield 0, "rate", rate
-    crossed = {crossing(losses, optimum + level) for level in levels} - {None}
-    for step in sorted({step for first in crossed for step in (first, first + 1)}):  # type: ignore[operator]
+    crossed = [first for level in levels if (first := crossing(losses, optimum + level)) is not None]
+    for step in sorted({step for first in crossed for step in (first, first + 1)}):
         weights, loss, _ = path[step]
         found = spectrum(hessian(weights, given, shortcut=shortcut))
         yield step, "loss", loss

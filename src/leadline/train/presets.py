@@ -114,9 +114,8 @@ def _valued(what: str, text: str, kind: type) -> Any:
 
 def _in_brackets(probe: Probe) -> str:
     """The arguments that differ from the defaults, as `choose` reads them."""
-    usual: dict[str, Any] = {}
-    if is_dataclass(probe):
-        usual = {part.name: part.default for part in fields(probe)}
+    known: object = probe
+    usual = {part.name: part.default for part in fields(known)} if is_dataclass(known) else {}
     said = [
         f"{name}={value if isinstance(value, str) else json.dumps(value)}"
         for name, value in _arguments(probe).items()

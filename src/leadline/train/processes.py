@@ -1,9 +1,11 @@
 """What changes when a model is trained by several processes: who writes, what all of them know, what is refused."""
 
 import sys
+from collections.abc import Callable
 from typing import TypeVar
 
-from torch import distributed, nn
+import torch
+from torch import Tensor, distributed, nn
 
 from leadline.core.errors import UsageError
 
@@ -27,6 +29,59 @@ def everyones(mine: T) -> list[T]:
     theirs: list[T | None] = [None] * world()
     distributed.all_gather_object(theirs, mine)
     return [each for each in theirs if each is not None]
+
+
+def first_finds(what: Callable[[], T]) -> T:
+    """What the first process finds, and only it looks; all have to call it."""
+    if world() == 1:
+        return what()
+    box: list[T | None] = [what() if rank() == 0 else None]
+    distributed.broadcast_object_list(box, src=0)
+    return box[0]  # type: ignore[return-value]
+
+
+def anyones(*mine: bool) -> tuple[bool, ...]:
+    """Of each of these, whether any process says so; all have to call it."""
+    if world() == 1:
+        return mine
+    said = torch.tensor(mine, dtype=torch.uint8)
+    distributed.all_reduce(said, op=distributed.ReduceOp.MAX)
+    return tuple(map(bool, said.tolist()))
+
+
+def added(mine: Tensor) -> Tensor:
+    """The sum over the processes, the same on each."""
+    if world() == 1:
+        return mine
+    total = mine.detach().clone()
+    distributed.all_reduce(total)
+    return total
+
+
+def averaged(mine: Tensor) -> Tensor:
+    """The mean over the processes, summed in double precision."""
+    return mine if world() == 1 else (added(mine.double()) / world()).to(mine.dtype)
+
+
+def whole(tensor: Tensor) -> Tensor:
+    """All of a tensor of which each process may hold only a shard; all have to call it."""
+    if hasattr(tensor, "full_tensor"):
+        full: Tensor = tensor.full_tensor()
+        return full
+    return tensor
+
+
+@torch.no_grad()
+def fill(tensor: Tensor, value: Tensor) -> None:
+    """Writes all of `value`, which every process has, or of a sharded tensor the part that is here."""
+    if hasattr(tensor, "full_tensor"):
+        from torch.distributed.tensor import DTensor, distribute_tensor
+
+        assert isinstance(tensor, DTensor)
+        there = value.to(tensor.device, tensor.dtype)
+        tensor.copy_(distribute_tensor(there, tensor.device_mesh, tensor.placements, src_data_rank=None))
+    else:
+        tensor.copy_(value)
 
 
 def refuse_shards(model: nn.Module) -> None:
