@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from leadline.diagnosis.finding import Diagnosis as Diagnosis
     from leadline.diagnosis.finding import Finding as Finding
     from leadline.execute.check import check as check
+    from leadline.execute.prove import prove as prove
     from leadline.projections import Procrustes as Procrustes
     from leadline.projections import transitions as transitions
     from leadline.taps.anatomy import anatomy as anatomy
@@ -27,6 +28,7 @@ _PLACES = {
     "Profile": "leadline.analysis.profile",
     # say what is wrong
     "check": "leadline.execute.check",
+    "prove": "leadline.execute.prove",
     "Diagnosis": "leadline.diagnosis.finding",
     "Finding": "leadline.diagnosis.finding",
     # keep gradients' norms
@@ -47,6 +49,7 @@ __all__ = [
     "anatomy",
     "check",
     "models",
+    "prove",
     "remedies",
     "sound",
     "transitions",

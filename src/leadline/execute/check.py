@@ -14,7 +14,7 @@ from leadline.diagnosis.evidence import Evidence
 from leadline.diagnosis.finding import Diagnosis
 from leadline.diagnosis.judge import judge
 from leadline.diagnosis.thresholds import thresholds as limits
-from leadline.execute.keep import clear, keep
+from leadline.execute.keep import keep, usable
 from leadline.execute.rehearse import rehearse
 from leadline.store.reader import Run
 from leadline.taps.inputs import eager
@@ -55,7 +55,7 @@ def check(
         why = "all its parameters are frozen" if any(True for _ in inner.parameters()) else "it has no parameters"
         raise UsageError(f"{type(inner).__name__} cannot be trained: {why}")
     decided = limits(thresholds)
-    folder = None if to is None else clear(Path(to))
+    folder = None if to is None else usable(Path(to))
     shown = [batch, *islice(batches, steps - 1)]
     found = rehearse(inner, shown, loss_fn, optimizer or Adam(wanted, lr=RATE), steps=steps, budget=budget)
     evidence = Evidence(found.record, found.readings)

@@ -9,30 +9,37 @@ from leadline.core.plain import plain
 from leadline.core.table import Table
 from leadline.diagnosis.finding import Diagnosis
 from leadline.execute import environment
+from leadline.remedies._proof import Proof
 from leadline.store.layout import FORMAT, RunFolder, read_json, write_json
 from leadline.store.reader import Reading, Run
 from leadline.store.writer import RunWriter
 
 KIND = "check"
-DIAGNOSIS, PROOFS = "diagnosis.json", "proofs.json"
+DIAGNOSIS, PROOFS, PAGE = "diagnosis.json", "proofs.json", "report.html"
 
 
-def clear(path: Path) -> Path:
-    """The folder for a check; a former check in it is taken away, anything else that was recorded there is refused."""
+def usable(path: Path) -> Path:
+    """The folder for a check; one that holds anything else that was recorded is refused."""
     folder = RunFolder(path)
     if folder.run_json.exists():
         if read_json(folder.run_json, what="the description of a run").get("kind") != KIND:
             raise UsageError(f"{path} holds a run that is no check; choose another folder")
-        for file in (folder.done_json, folder.readings, folder.run_json, path / DIAGNOSIS, path / PROOFS):
-            file.unlink(missing_ok=True)
     elif path.exists() and not path.is_dir():
         raise UsageError(f"{path} is a file; expected a folder")
     return path
 
 
+def clear(path: Path) -> Path:
+    """The same, a former check in it taken away."""
+    folder = RunFolder(usable(path))
+    for file in (folder.done_json, folder.readings, folder.run_json, path / DIAGNOSIS, path / PROOFS, path / PAGE):
+        file.unlink(missing_ok=True)
+    return path
+
+
 def keep(path: Path, record: Mapping[str, Any], readings: Table, diagnosis: Diagnosis) -> None:
-    """Writes what was measured in a check and what was said of it."""
-    with RunWriter(path) as writer:
+    """Writes what was measured in a check and what was said of it, in place of a former one."""
+    with RunWriter(clear(path)) as writer:
         writer.describe(plain({"kind": KIND, "environment": environment.describe(), **record}))
         for line in lines(readings):
             writer.append(line["step"], line["probe"], line["name"], line["value"], notes=line["notes"])
@@ -45,12 +52,17 @@ def keep_of_run(path: Path, run: Run, diagnosis: Diagnosis) -> None:
     if path.resolve() == run.folder.path.resolve():
         write_diagnosis(path, diagnosis)
     else:
-        keep(clear(path), {**run.record, "kind": KIND, "of": run.name}, run.readings, diagnosis)
+        keep(path, {**run.record, "kind": KIND, "of": run.name}, run.readings, diagnosis)
 
 
 def write_diagnosis(path: Path, diagnosis: Diagnosis) -> None:
     """Writes diagnosis.json into a run folder."""
     write_json(path / DIAGNOSIS, {"format": FORMAT, **plain(diagnosis.to_json())})
+
+
+def write_proof(path: Path, proof: Proof) -> None:
+    """Writes proofs.json beside the diagnosis."""
+    write_json(path / PROOFS, {"format": FORMAT, **plain(proof.to_json())})
 
 
 def lines(table: Table) -> Iterator[Reading]:

@@ -28,6 +28,7 @@ from leadline.core.table import Table
 from leadline.diagnosis.course import Course
 from leadline.diagnosis.evidence import Evidence
 from leadline.diagnosis.judge import is_settled
+from leadline.execute.fault import located
 from leadline.store.reader import Reading as Line
 from leadline.store.reader import to_table
 from leadline.taps.inputs import Inputs, eager, understand
@@ -122,7 +123,8 @@ def rehearse(
     first, stepper = duplicate(eager(model), optimizer)
     first.train()
     with preserved(first):
-        profile = sound(first, batches[0], loss_fn, probes=START)
+        with located(first, batches[0]):
+            profile = sound(first, batches[0], loss_fn, probes=START)
         record = {**profile.record, **_facts(first, batches[0], loss_fn)}
         lines = list(_scalars("start", record["start"]))
         tables = [profile.readings.where(probe=name) for name in START]
@@ -217,13 +219,14 @@ def _train(
 
 def take(model: nn.Module, optimizer: Optimizer, batch: Any, loss_fn: LossFunction) -> float:
     """One step of training; the loss before it."""
-    inputs = understand(model, batch)
-    loss = loss_fn(inputs.call(model), inputs.targets)
-    optimizer.zero_grad(set_to_none=True)
-    if loss.requires_grad:
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
-    return float(loss.detach())
+    with located(model, batch):
+        inputs = understand(model, batch)
+        loss = loss_fn(inputs.call(model), inputs.targets)
+        optimizer.zero_grad(set_to_none=True)
+        if loss.requires_grad:
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+        return float(loss.detach())
 
 
 def _after(plan: Plan, model: nn.Module, course: Course) -> list[Table]:
