@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from leadline.core.errors import UsageError
 from leadline.data import load
 from leadline.data.whiten import fit
 
@@ -35,6 +36,17 @@ def test_the_first_image_is_the_one_that_uci_lists_first():
     ]
     digits = load("digits")
     assert (digits.test.inputs[0, 0].double() * 16 / 255).round().tolist() == listed and digits.test.targets[0] == 0
+
+
+def test_a_shorter_dataset_has_the_first_samples_of_both_splits():
+    digits, shorter = load("digits"), load("digits", train=100, test=360)
+    assert torch.equal(shorter.train.inputs, digits.train.inputs[:100]) and len(shorter.test) == 360
+    assert torch.equal(shorter.train.targets, digits.train.targets[:100]) and shorter.digest != digits.digest
+    assert load("digits", train=1437).digest == digits.digest and len(load("random", train=7).train) == 7
+    assert load("digits", train=100, whiten=3).train.inputs.mean(0).abs().max() < 1e-12
+    for wrong in (-1, 0, 1438):
+        with pytest.raises(UsageError, match=r"at most \(1437, 360\)"):
+            load("digits", train=wrong)
 
 
 def test_whitening_agrees_with_a_singular_value_decomposition():

@@ -22,6 +22,7 @@ def load(name: str, *, root: Path | None = None, download: bool = True, **args: 
 
     Missing official files are fetched where `download` allows it. `args` are the dataset's own arguments, and
 
+    - `train=n`, `test=n`: only the first n samples of a split;
     - `whiten=k`: inputs become the k largest principal components with variance one (Li et al., appendix B: k = 10);
     - `vectors=True`: class numbers become the basis vectors e_1, ..., e_classes to regress on.
 
@@ -31,7 +32,7 @@ def load(name: str, *, root: Path | None = None, download: bool = True, **args: 
     """
     make = plugins.module(PACKAGE, name, kind="dataset").load
     own, general = _options(make), _options(_changed)
-    values = _checked(name, own | general, args)
+    values = _checked(name, general | own, args)
     made = make(Place(root or data_root(), download), **{key: values[key] for key in own})
     return _changed(made, **{key: values[key] for key in general})
 
@@ -53,9 +54,30 @@ def _checked(name: str, options: dict[str, Any], args: dict[str, Any]) -> dict[s
         raise UsageError(f"dataset {name}: {first['loc'][0]}={first['input']!r} is wrong: {first['msg']}") from error
 
 
-def _changed(dataset: Dataset, *, whiten: int | None = None, vectors: bool = False) -> Dataset:
-    components = dataset if whiten is None else whitened(dataset, whiten)
+def _changed(
+    dataset: Dataset,
+    *,
+    train: int | None = None,
+    test: int | None = None,
+    whiten: int | None = None,
+    vectors: bool = False,
+) -> Dataset:
+    shorter = _first(dataset, train, test)
+    components = shorter if whiten is None else whitened(shorter, whiten)
     return _as_vectors(components) if vectors else components
+
+
+def _first(dataset: Dataset, train: int | None, test: int | None) -> Dataset:
+    """The dataset with the first samples of its splits; as it is where that is all of them."""
+    splits = (dataset.train, dataset.test)
+    counts = tuple(map(len, splits))
+    wanted = tuple(have if want is None else want for want, have in zip((train, test), counts, strict=True))
+    if wanted == counts:
+        return dataset
+    if not all(0 < want <= have for want, have in zip(wanted, counts, strict=True)):
+        raise UsageError(f"dataset {dataset.name}: (train, test)={wanted}: expected at least 1 and at most {counts}")
+    first = [InMemory(split.inputs[:n], split.targets[:n]) for split, n in zip(splits, wanted, strict=True)]
+    return dataset.changed(first[0], first[1], first=wanted)
 
 
 def _as_vectors(dataset: Dataset) -> Dataset:
