@@ -18,6 +18,7 @@ from leadline.core.config import Scale
 from leadline.core.errors import UsageError
 from leadline.core.study import Unit
 from leadline.recipes import select
+from leadline.recipes._keep import keep
 from leadline.recipes._reproduce import Plan, concluded
 from leadline.recipes._results import Result
 
@@ -40,6 +41,8 @@ class Reproduce:
     """processes, each with one torch thread; as many as cores when not given, 0 for this process alone"""
     out: Path = Path("reproduced")
     """the folder of runs and results"""
+    keep: Path | None = None
+    """also copies the small part of every result there (table, figure, ledger, versions), by recipe and scale"""
     device: str = "auto"
     """auto, cpu, cuda, cuda:1, mps"""
     dry_run: bool = False
@@ -63,6 +66,9 @@ def run(words: Sequence[str]) -> int:
         show_plan(plan, screen)
     failed: dict[str, str] = {}
     results = list(made(plan, options, screen, failed))
+    if options.keep:
+        for result in results:
+            keep(result, plan.folder(result.name), plan.root, options.keep)
     if options.json:
         print_json({"results": [_summary(result, plan) for result in results], "failed": failed})
     else:

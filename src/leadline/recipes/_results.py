@@ -1,5 +1,6 @@
 """What a recipe comes to: table, verdicts, comparison with the published numbers, figure; and how they are written."""
 
+import hashlib
 import json
 import math
 from collections.abc import Iterator, Sequence
@@ -88,15 +89,46 @@ def _beside(row: dict[str, Any], keys: Sequence[str], ours: Table) -> dict[str, 
     }
 
 
-def write(result: Result, folder: Path) -> list[Path]:
-    """Table, verdicts, comparison and figure into a folder of the recipe's own; every file whole or not at all."""
-    folder.mkdir(parents=True, exist_ok=True)
+def write(result: Result, folder: Path) -> None:
+    """Table, verdicts, comparison and figure into a folder of the recipe's own; every file whole or not at all.
+
+    What is there already, made by the same code of the same numbers, is left alone. `verdicts.json` is written last.
+    """
     texts = {"table.csv": result.table.to_csv(), "published.csv": result.comparison.to_csv()}
+    said = summary(result)
+    said["made_of"] = _digest(*texts.values(), json.dumps(said), *_sources(result.name))
+    if _stands(folder, said):
+        return
+    folder.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():
         write_whole(folder / name, text.encode())
     write_json(folder / "table.json", records(result.table))
-    write_json(folder / "verdicts.json", summary(result))
-    return [*(folder / name for name in (*texts, "table.json", "verdicts.json")), *_draw(result, folder)]
+    _draw(result, folder)
+    write_json(folder / "verdicts.json", said)
+
+
+def _stands(folder: Path, said: dict[str, Any]) -> bool:
+    """Whether the folder's results are whole and were made of the same."""
+    names = ["table.csv", "published.csv", "table.json", *(f"figure.{kind}" for kind in FORMATS)]
+    if not all((folder / name).exists() for name in ("verdicts.json", *names)):
+        return False
+    return bool(read_ledger(folder / "verdicts.json").get("made_of") == said["made_of"])
+
+
+def _sources(name: str) -> Iterator[str]:
+    """The code that makes a recipe's results of its runs."""
+    import leadline.analysis
+    import leadline.figures
+    import leadline.recipes
+
+    packages = (leadline.recipes, leadline.figures, leadline.analysis)
+    for path in sorted(path for package in packages for path in Path(package.__path__[0]).glob("*.py")):
+        if path.name.startswith("_") or path.parent.name != "recipes" or path.stem == name:
+            yield path.read_text(encoding="utf-8")
+
+
+def _digest(*texts: str) -> str:
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
 
 
 def summary(result: Result) -> dict[str, Any]:
@@ -125,15 +157,13 @@ def plain(value: Any) -> Any:
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _draw(result: Result, folder: Path) -> Iterator[Path]:
+def _draw(result: Result, folder: Path) -> None:
     if not result.table.height:
         return
     recipe: Recipe = load(result.name)
     figure = recipe.figure(result.table)
     for kind in FORMATS:
-        path = folder / f"figure.{kind}"
-        save(figure, path)
-        yield path
+        save(figure, folder / f"figure.{kind}")
 
 
 def read_ledger(path: Path) -> dict[str, Any]:

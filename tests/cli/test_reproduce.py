@@ -1,0 +1,105 @@
+"""The verb: results survive lost runs, failures are told without stopping the rest, nothing is done twice."""
+
+import json
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from leadline.cli.reproduce import run
+from leadline.core.errors import UsageError
+from leadline.recipes import load
+from leadline.recipes._reproduce import Plan
+from leadline.recipes._results import FORMATS
+
+NAME = "li2016_fig4"
+
+
+@pytest.fixture(scope="module")
+def reproduced(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("reproduced")
+    assert run([NAME, "--scale", "smoke", "--workers", "0", "--out", str(out)]) in (0, 1)
+    return out
+
+
+def words(out: Path, *more: str) -> list[str]:
+    return [NAME, "--scale", "smoke", "--workers", "0", "--out", str(out), *more]
+
+
+def test_losing_half_of_the_runs_changes_nothing(reproduced: Path, tmp_path: Path) -> None:
+    out = tmp_path / "copy"
+    shutil.copytree(reproduced, out)
+    results = out / "smoke" / NAME
+    files = ("table.csv", "verdicts.json", "published.csv", "figure.svg")
+    before = {name: (results / name).read_bytes() for name in files}
+    runs = sorted((out / "runs").iterdir())
+    for folder in runs[::2]:
+        shutil.rmtree(folder)
+    shutil.rmtree(results)
+    kept = {path: path.stat().st_mtime_ns for folder in runs[1::2] for path in folder.rglob("*")}
+    assert run(words(out)) in (0, 1)
+    assert sorted((out / "runs").iterdir()) == runs
+    assert before == {name: (results / name).read_bytes() for name in files}
+    assert kept == {path: path.stat().st_mtime_ns for path in kept}
+
+
+def test_with_everything_there_nothing_is_written(reproduced: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    stamps = {path: path.stat().st_mtime_ns for path in reproduced.rglob("*")}
+    start = time.monotonic()
+    run(words(reproduced))
+    assert time.monotonic() - start < 10
+    assert stamps == {path: path.stat().st_mtime_ns for path in reproduced.rglob("*")}
+    said = capsys.readouterr()
+    assert "to do" not in said.err and all(claim.text[:20] in said.out for claim in load(NAME).CLAIMS)
+    for kind in FORMATS:
+        assert (reproduced / "smoke" / NAME / f"figure.{kind}").exists()
+
+
+def test_a_run_that_fails_twice_is_told_and_the_rest_is_judged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = Plan.of([NAME], "smoke", tmp_path)
+    lost, *others = plan.units
+    plan.root.mkdir()
+    (plan.root / lost).write_text("a file where a folder should be")
+    assert run(words(tmp_path, "--json")) == 1
+    said = json.loads(capsys.readouterr().out)
+    assert list(said["failed"]) == [lost]
+    (result,) = said["results"]
+    assert result["missing"] == [lost] and result["runs"] == others
+    assert json.loads((tmp_path / "smoke" / NAME / "failed.json").read_text()) == said["failed"]
+    (plan.root / lost).unlink()
+    run(words(tmp_path, "--json"))
+    assert json.loads(capsys.readouterr().out)["results"][0]["missing"] == []
+    assert not (tmp_path / "smoke" / NAME / "failed.json").exists()
+
+
+def test_the_plan_says_what_is_left(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(words(tmp_path, "--dry-run", "--json")) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert row["units"] == row["to_do"] == len(list(load(NAME).runs("smoke"))) and row["core_seconds"] > 0
+    assert not (tmp_path / "runs").exists()
+
+
+def test_small_results_are_kept_without_the_runs(reproduced: Path, tmp_path: Path) -> None:
+    run(words(reproduced, "--keep", str(tmp_path)))
+    folder = tmp_path / NAME
+    assert sorted(path.name for path in folder.iterdir()) == ["smoke.csv", "smoke.json", "smoke.svg"]
+    kept = json.loads((folder / "smoke.json").read_text())
+    assert len(kept["ledger"]) == len(load(NAME).CLAIMS) and kept["missing"] == 0
+    assert kept["made"]["versions"]["torch"] and kept["made"]["days"]
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        (["li2016_fig44"], "did you mean 'li2016_fig4'"),
+        ([], "no recipe is named"),
+        (["all", "--workers", "-1"], "at least 0"),
+        (["all", "--scale", "huge"], "--scale"),
+    ],
+)
+def test_what_cannot_be_meant_is_one_line(said: list[str], expected: str) -> None:
+    with pytest.raises(UsageError, match=expected):
+        run(said)

@@ -1,0 +1,42 @@
+"""Studies that do not come to an end, for real: killed, aborted, raising; and one that does."""
+
+import os
+import signal
+from pathlib import Path
+
+from leadline.core.errors import UsageError
+from leadline.core.study import Measure
+
+
+def fine(*, seed: int) -> Measure:
+    yield 0, "value", float(seed)
+
+
+def killed_once(*, marker: str) -> Measure:
+    yield 0, "value", 1.0
+    if not Path(marker).exists():
+        Path(marker).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    yield 1, "value", 2.0
+
+
+def aborts() -> Measure:
+    yield 0, "value", 1.0
+    os.abort()
+
+
+def raises_once(*, marker: str) -> Measure:
+    yield 0, "value", 1.0
+    if not Path(marker).exists():
+        Path(marker).touch()
+        raise ZeroDivisionError("nothing to divide by")
+
+
+def raises() -> Measure:
+    yield 0, "value", 1.0
+    raise ZeroDivisionError("nothing to divide by")
+
+
+def cannot_be_meant() -> Measure:
+    yield 0, "value", 1.0
+    raise UsageError("depth -1: expected at least 1")
