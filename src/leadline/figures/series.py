@@ -78,7 +78,7 @@ def band(values: Numbers, *, log: bool = False) -> tuple[float, float, float]:
     """Mean and one standard deviation to either side, of the logarithms with `log`, as far as there are any.
 
     >>> [round(end, 6) for end in band(np.array([10.0, 1000.0]), log=True)]
-    [100.0, 3.853529, 2595.024244]
+    [100.0, 3.852888, 2595.455352]
     """
     if log:
         with np.errstate(divide="ignore", invalid="ignore"):
