@@ -272,3 +272,12 @@ def test_on_cuda_too(tmp_path: Path) -> None:
     ours = read(run_one(config(), tmp_path / "cuda", settings=Settings(device="cuda")).folder.path)
     theirs = read(run_one(config(), tmp_path / "cpu", settings=Settings(device="cpu")).folder.path)
     assert ours.readings["value"][0] == pytest.approx(theirs.readings["value"][0], rel=1e-4)
+
+
+def test_the_gradient_at_the_input_is_taken_where_a_probe_asks_for_it_and_changes_nothing(tmp_path: Path) -> None:
+    plain = run_one(config(training={"steps": 4}), tmp_path)
+    asked = run_one(config(training={"steps": 4}, probes=["gradient_norm_ratio(stem=true)@every:2"]), tmp_path)
+    ratios = read(asked.folder.path).readings.where(name="ratio/stem")
+    assert ratios["step"].tolist() == [0, 2] and (ratios["value"] > 0).all()
+    losses = [read(run.folder.path).readings.where(name="train/loss")["value"] for run in (plain, asked)]
+    assert losses[0].tolist() == losses[1].tolist()

@@ -124,3 +124,13 @@ def test_frozen_beginnings_and_models_without_blocks() -> None:
     assert all(math.isfinite(value) for value in found["ratio"].value[1:])
     nothing = read(PROBE, moment(nn.Flatten(), torch.randn(2, 3)))
     assert nothing["ratio"].notes == {-1: "the model has no parameters"}
+
+
+def test_the_stem_by_the_gradient_at_the_input() -> None:
+    probe = GradientNormRatio(stem=True)
+    model, (x, y) = models.create("procresnet-13", widths=[2, 2, 4]).double().eval(), batch(8)
+    found = read(probe, moment(model, x.requires_grad_(), y, F.cross_entropy, probe=probe))
+    wanted = norms_at([model.stem, *model.blocks, model.head], x.detach(), y)
+    assert found["ratio/stem"].value == pytest.approx(wanted[1] / wanted[0], rel=1e-10)
+    silent = read(probe, moment(model, x.detach(), y, F.cross_entropy, probe=probe))["ratio/stem"]
+    assert math.isnan(float(silent.value)) and "does not require a gradient" in silent.notes[-1]  # type: ignore[arg-type]

@@ -46,6 +46,8 @@ class Watch:
     def around(self, step: int, inputs: Tensor, targets: Tensor) -> AbstractContextManager[object]:  # noqa: ARG002
         if self.sounder:
             self.sounder.begin(step)
+            if inputs.is_floating_point() and _listens_at_input(self.sounder, step):
+                inputs.requires_grad_()
         return nullcontext()
 
     def loss(self, step: int, value: float) -> None:
@@ -123,6 +125,12 @@ def _better(score: Score, best: dict[str, float]) -> bool:
     if math.isnan(score.accuracy):
         return score.loss < best["loss"]
     return score.accuracy > best["accuracy"]
+
+
+def _listens_at_input(sounder: Sounder, step: int) -> bool:
+    """Whether a probe of this step wants the gradient at the model's own input, which no training needs."""
+    taps = (tap for probe in sounder.due(step).values() for tap in probe.taps(sounder.anatomy))
+    return any(tap.of == "gradient" and (tap.place.module, tap.place.side) == ("", "in") for tap in taps)
 
 
 def _plain(numbers: dict[str, float]) -> dict[str, float | None]:

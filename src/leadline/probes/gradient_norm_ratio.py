@@ -5,7 +5,8 @@
 Frobenius over the whole batch, free of the loss scale. `slope` is that of the least-squares line through log10 of the
 product against l, in decades per block: above 0 the gradient shrinks on its way back, below 0 it grows.
 `ratio/transition` and `ratio/non-transition` are geometric means over the blocks that change the shape or whose skip is
-more than an identity, and over the others.
+more than an identity, and over the others. With `stem`, `ratio/stem` is that of all there is in front of the first
+block; trainings by a configuration take the gradient at the input for it, elsewhere the input has to require one.
 
 Reference: Zaeemzadeh, Rahnavard, Shah, section 4.1 and Fig. 3; their Theorems 1 and 2 bound the reciprocal.
 Normal: 0.9 to 1.1 in the blocks of a deep residual network with identity skips; |slope| times the number of blocks
@@ -30,16 +31,19 @@ from leadline.taps.places import Place
 from leadline.taps.reductions import FROBENIUS, Array
 from leadline.taps.tape import Heard, Tap
 
+INPUT = Place("", "in", (0,))
 ZERO = "the gradient is zero, or so small (1e-22) that its square is,"
 
 
 @dataclass(frozen=True, kw_only=True)
 class GradientNormRatio:
     when: When = Every(1)
+    stem: bool = False
     axis: ClassVar[Axis] = "block"
 
     def taps(self, anatomy: Anatomy) -> Sequence[Tap]:
-        return [_tap(place) for block in anatomy.blocks for place in (block.input, block.output)]
+        places = [place for block in anatomy.blocks for place in (block.input, block.output)]
+        return [_tap(place) for place in ([INPUT] if self.stem and places else []) + places]
 
     def read(self, at: Moment) -> Iterator[Reading]:
         blocks = at.anatomy.blocks
@@ -58,6 +62,8 @@ class GradientNormRatio:
         yield scalar("slope", slope(decades) if _known(ratio).any() else "no block was measured")
         yield scalar("ratio/transition", _mean(ratio[changes], "transition"))
         yield scalar("ratio/non-transition", _mean(ratio[~changes], "non-transition"))
+        if self.stem:
+            yield scalar("ratio/stem", _ratio(_norm(at.heard, INPUT, "input"), before[0]))
 
 
 def is_transition(block: Block) -> bool:
