@@ -5,8 +5,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from leadline.core.errors import UnreadableError
+from leadline.diagnosis.finding import Diagnosis
 from leadline.diagnosis.thresholds import thresholds
-from leadline.live.folder import Found, listing, look
+from leadline.live.folder import Found, listing, look, names
 from leadline.live.names import key
 from leadline.live.watched import Row, Watched
 
@@ -25,12 +27,14 @@ class State:
     version: int = 0
     members: int = 0
     rows: dict[str, tuple[int, Row]] = field(default_factory=dict)
+    trouble: str = ""
+    """Why there is no list."""
 
     def since(self, version: int) -> dict[str, object]:
         """What changed after `version`: rows, and the keys in order if any came or went."""
         rows = [row for changed, row in self.rows.values() if changed > version]
         keys = list(self.rows) if self.members > version else None
-        return {"version": self.version, "rows": rows, "keys": keys}
+        return {"version": self.version, "rows": rows, "keys": keys, "trouble": self.trouble}
 
 
 class Catalogue:
@@ -45,21 +49,31 @@ class Catalogue:
         self._rested = self._took = 0.0
 
     def find(self, word: str) -> str | None:
-        """The name of the run with this key, among those that are there now."""
-        return next((found.name for found in self._listing() if key(found.name) == word and not found.trouble), None)
+        """The name of the folder with this key, among those that are there now."""
+        there = names(self.root) if self.only is None else [self.only]
+        return next((name for name in there if key(name) == word), None)
 
     def look(self, name: str) -> Found | None:
         """The folder of a run as it stands now."""
         return look(self.root.resolve(), name)
 
+    def verdict(self, word: str) -> Diagnosis | None:
+        """What was said of a run last."""
+        run = self._runs.get(word)
+        return run.verdict if run else None
+
     def tick(self) -> None:
         """Looks at what may have changed, reads on and judges a little; `state` is the new list."""
         now = time.monotonic()
-        if now - self._scanned >= SCAN:
-            self._scanned = now
-            changed, members = self._scan()
-        else:
-            changed, members = self._glance(), False
+        try:
+            if now - self._scanned >= SCAN:
+                self._scanned = now
+                changed, members = self._scan()
+            else:
+                changed, members = self._glance(), False
+        except UnreadableError as error:
+            self._lose(str(error))
+            return
         self._read_on(now + READING)
         changed |= self._judge()
         self._publish(changed, members)
@@ -72,6 +86,13 @@ class Catalogue:
             if run.ready:
                 run.judge(self._limits)
         self._publish(set(self._runs), True)
+
+    def _lose(self, trouble: str) -> None:
+        """The folder itself cannot be listed; it may come back."""
+        self._runs = {}
+        if self.state.trouble != trouble:
+            version = self.state.version + 1
+            self.state = State(version, version, {}, trouble)
 
     # -- a tick ------------------------------------------------------------------------------------------------------
 
@@ -125,11 +146,12 @@ class Catalogue:
         return {word} if changed else set()
 
     def _publish(self, changed: set[str], members: bool) -> None:
-        if not changed and not members:
+        if not changed and not members and not self.state.trouble and self.state.version:
             return
         version, former = self.state.version + 1, self.state
         rows = {
             word: (version, run.json()) if word in changed or word not in former.rows else former.rows[word]
             for word, run in self._runs.items()
         }
-        self.state = State(version, version if members else former.members, rows)
+        came = members or former.trouble or not former.version
+        self.state = State(version, version if came else former.members, rows)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from leadline.core.errors import UnreadableError
+from leadline.live.names import text
 from leadline.store.layout import RunFolder
 
 FILES = ("run.json", "readings.jsonl", "done.json", "writer.lock", "diagnosis.json", "proofs.json")
@@ -40,15 +41,20 @@ class Found:
         return max((time for _, _, time in self.files.values()), default=0) / 1e9
 
 
-def listing(root: Path) -> Iterator[Found]:
-    """The run folders directly below `root`, by name."""
+def names(root: Path) -> list[str]:
+    """What stands directly below `root`, in order."""
     try:
         with os.scandir(root) as entries:
-            names = sorted(entry.name for entry in entries)
+            return sorted(entry.name for entry in entries)
     except OSError as error:
-        raise UnreadableError(f"cannot list the runs in {root}: {error.strerror}") from None
+        raise UnreadableError(f"cannot list the runs in {text(str(root))}: {error.strerror}") from None
+
+
+def listing(root: Path) -> Iterator[Found]:
+    """The run folders directly below `root`, by name."""
+    found = names(root)
     inside = root.resolve()
-    return (found for name in names if (found := look(inside, name)) is not None)
+    return (run for name in found if (run := look(inside, name)) is not None)
 
 
 def look(root: Path, name: str) -> Found | None:
@@ -86,7 +92,7 @@ def _files(path: str) -> tuple[dict[str, Stamp], str]:
         if not stat.S_ISREG(found.st_mode):
             return files, f"its {name} is {_kind(found.st_mode)}, expected a plain file; not followed"
         files[name] = (found.st_ino, found.st_size, found.st_mtime_ns)
-    for name in ("run.json", "done.json"):
+    for name in ("run.json", "done.json", "diagnosis.json", "proofs.json"):
         if files.get(name, (0, 0, 0))[1] > LARGEST_DESCRIPTION:
             size = files[name][1] >> 20
             return files, f"its {name} has {size} MB, expected at most {LARGEST_DESCRIPTION >> 20}; not read"

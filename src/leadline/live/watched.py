@@ -67,7 +67,7 @@ class Watched:
                 there = "done.json" in self.found.files
                 self.outcome = read_json(folder.done_json, what="the outcome of a run") if there else {}
         except UnreadableError as error:
-            self._begin(_short(str(error).replace(f"{folder.path}/", "its ")))
+            self._begin(short(str(error).replace(f"{folder.path}/", "its ")))
             return
         if "readings.jsonl" in news:
             self._end = end(folder.readings)
@@ -92,7 +92,7 @@ class Watched:
             try:
                 self.fresh = self.gist.read_on(PIECE) > 0 or self.fresh
             except UnreadableError as error:
-                self._begin(_short(str(error).replace(f"{self.found.folder.path}/", "its ")))
+                self._begin(short(str(error).replace(f"{self.found.folder.path}/", "its ")))
             if self.gist.follower.position == before:
                 break
 
@@ -103,7 +103,7 @@ class Watched:
             with np.errstate(all="ignore"):
                 self.verdict = judge(self.gist.evidence(self.record), limits=limits)
         except Exception as error:  # whatever a damaged description does to a rule
-            self._unjudged = _short(f"cannot be judged: {type(error).__name__}: {error}")
+            self._unjudged = short(f"cannot be judged: {type(error).__name__}: {error}")
         return self._renew()
 
     # -- showing -----------------------------------------------------------------------------------------------------
@@ -120,8 +120,8 @@ class Watched:
             "key": key(name),
             "name": text(name),
             "state": self.state,
-            "model": _short(_model(self.record)),
-            "started": _short(started) if isinstance(started, str) else "",
+            "model": short(_model(self.record)),
+            "started": short(started) if isinstance(started, str) else "",
             "changed": round(self.found.changed, 3),
         }
 
@@ -137,13 +137,13 @@ class Watched:
     def _said(self) -> Row:
         verdict, outcome, notes = self.verdict, self.outcome, []
         if outcome.get("outcome") == "diverged":
-            notes.append(_short(f"diverged: {outcome.get('message')}"))
+            notes.append(short(f"diverged: {outcome.get('message')}"))
         if not self.trouble:
-            notes += [*map(_short, self.gist.follower.notes), self._unjudged]
+            notes += [*map(short, self.gist.follower.notes), self._unjudged]
         return {
             "verdict": verdict.verdict if verdict else "",
-            "reason": _short(verdict.reason) if verdict else "",
-            "root": _short(f"{verdict.root.id} {verdict.root.title}") if verdict and verdict.root else "",
+            "reason": short(verdict.reason) if verdict else "",
+            "root": short(f"{verdict.root.id} {verdict.root.title}") if verdict and verdict.root else "",
             "notes": [note for note in [self.trouble, *notes] if note],
         }
 
@@ -169,7 +169,7 @@ def _count(value: Any) -> int | None:
     return value if type(value) is int and 0 <= value < MOST_STEPS else None
 
 
-def _short(said: str) -> str:
+def short(said: str) -> str:
     """One line, not too long."""
     line = " ".join(said.split())
     return line if len(line) <= LONGEST_TEXT else f"{line[: LONGEST_TEXT - 1]}…"
