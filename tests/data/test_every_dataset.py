@@ -125,3 +125,13 @@ def test_missing_files_are_one_line_that_says_what_to_do(name, tmp_path):
     with pytest.raises(LeadlineError, match="LEADLINE_DATA") as missing:
         load(name, root=tmp_path, download=False)
     assert missing.value.exit_code == 3 and str(tmp_path) in str(missing.value) and "\n" not in str(missing.value)
+
+
+def test_pooled_images_are_means_of_squares():
+    whole, pooled = load("digits", train=9), load("digits", train=9, pool=3)
+    corner = whole.train.inputs[:, :, :3, 3:6].double().mean((2, 3))
+    assert pooled.shape == (1, 2, 2) and pooled.train.inputs.dtype == torch.uint8 and pooled.digest != whole.digest
+    assert (pooled.train.inputs[:, :, 0, 1] - corner).abs().max() <= 0.5
+    for name, k, said in (("digits", 9, "fit into"), ("teacher", 2, "expected images")):
+        with pytest.raises(UsageError, match=said):
+            load(name, pool=k)

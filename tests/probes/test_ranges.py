@@ -14,6 +14,7 @@ from leadline.probes import Moment, Probe, Reading
 from leadline.probes._spread import SAMPLE, merged, sketch
 from leadline.probes.activation_range import ActivationRange
 from leadline.probes.gradient_range import GradientRange
+from leadline.probes.output_range import OutputRange
 from leadline.probes.weight_range import WeightRange
 
 
@@ -137,3 +138,12 @@ def test_nothing_to_range_over() -> None:
     ):
         found = read(probe, nothing)
         assert list(found) == ["min"] and why in found["min"].notes[-1]
+
+
+def test_outputs_of_every_layer_before_its_activation() -> None:
+    model = layered()
+    at = at_a_step(model, OutputRange(samples=3))
+    value, found = at.inputs.args[0][:3], read(OutputRange(samples=3), at)
+    for place, block in enumerate(model):
+        check(found, place, block[0](value))
+        value = block(value)

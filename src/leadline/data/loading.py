@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError, create_model
-from torch.nn.functional import one_hot
+from torch import Tensor
+from torch.nn.functional import avg_pool2d, one_hot
 
 from leadline.core import plugins
 from leadline.core.errors import UsageError, unknown
@@ -23,6 +24,7 @@ def load(name: str, *, root: Path | None = None, download: bool = True, **args: 
     Missing official files are fetched where `download` allows it. `args` are the dataset's own arguments, and
 
     - `train=n`, `test=n`: only the first n samples of a split;
+    - `pool=k`: images become means over squares of k x k pixels;
     - `whiten=k`: inputs become the k largest principal components with variance one (Li et al., appendix B: k = 10);
     - `vectors=True`: class numbers become the basis vectors e_1, ..., e_classes to regress on.
 
@@ -59,10 +61,11 @@ def _changed(
     *,
     train: int | None = None,
     test: int | None = None,
+    pool: int | None = None,
     whiten: int | None = None,
     vectors: bool = False,
 ) -> Dataset:
-    shorter = _first(dataset, train, test)
+    shorter = _pooled(_first(dataset, train, test), pool)
     components = shorter if whiten is None else whitened(shorter, whiten)
     return _as_vectors(components) if vectors else components
 
@@ -78,6 +81,23 @@ def _first(dataset: Dataset, train: int | None, test: int | None) -> Dataset:
         raise UsageError(f"dataset {dataset.name}: (train, test)={wanted}: expected at least 1 and at most {counts}")
     first = [InMemory(split.inputs[:n], split.targets[:n]) for split, n in zip(splits, wanted, strict=True)]
     return dataset.changed(first[0], first[1], first=wanted)
+
+
+def _pooled(dataset: Dataset, k: int | None) -> Dataset:
+    if k is None:
+        return dataset
+    if len(dataset.shape) != 3 or not 1 <= k <= min(dataset.shape[1:]):
+        raise UsageError(
+            f"dataset {dataset.name}: pool={k}: expected images, and squares that fit into {dataset.shape}"
+        )
+    splits = (InMemory(_means(split.inputs, k), split.targets) for split in (dataset.train, dataset.test))
+    return dataset.changed(*splits, pool=k)
+
+
+def _means(images: Tensor, k: int) -> Tensor:
+    pixels = not images.is_floating_point()
+    means = avg_pool2d(images.float() if pixels else images, k)
+    return means.round().to(images.dtype) if pixels else means
 
 
 def _as_vectors(dataset: Dataset) -> Dataset:

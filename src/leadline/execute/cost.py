@@ -61,4 +61,5 @@ def _shape(config: RunConfig) -> tuple[int, ...]:
     if "shape" in args:
         shape = args["shape"]
         return (int(shape),) if isinstance(shape, int) else tuple(shape)
-    return SHAPES.get(config.data.name, (10,) if config.data.name == "teacher" else (3, 32, 32))
+    channels, *sizes = SHAPES.get(config.data.name, (10,) if config.data.name == "teacher" else (3, 32, 32))
+    return (channels, *(size // int(args.get("pool", 1)) for size in sizes))
