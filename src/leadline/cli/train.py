@@ -62,6 +62,9 @@ class Train:
     """cut each batch into so many pieces, one after another"""
     clip: float | None = None
     """largest gradient norm"""
+    local_norm: int | None = None
+    """shares of each batch over which batch norm takes its statistics: 1 is the whole batch of all processes, as many
+    as processes is each its own; whichever it is, one process gives the same numbers as several"""
     checkpoint_blocks: bool = False
     """keep only the boundaries between blocks in memory and recompute the rest"""
     probes: str | None = None
@@ -81,6 +84,8 @@ class Train:
     """torch threads; two spin against each other on a busy machine"""
     checkpoint_seconds: float = 20.0
     """longest time between two checkpoints"""
+    parallel: Literal["ddp", "fsdp"] = "ddp"
+    """what each process under torchrun has of the model: a copy (ddp) or a shard of every parameter (fsdp)"""
     json: bool = False
     """the result as JSON"""
 
@@ -98,6 +103,7 @@ PLACES = {
     "precision": ("training", "precision"),
     "accumulate": ("training", "accumulate"),
     "clip": ("training", "clip"),
+    "local_norm": ("training", "local_norm"),
 }
 
 
@@ -106,22 +112,42 @@ def run(words: Sequence[str]) -> int:
     config = resolve(options)
     if options.threads < 1:
         raise UsageError(f"--threads {options.threads}: expected at least 1")
-    from leadline.execute.run_one import Settings, run_one
+    from leadline.execute.settings import Diverged, Stopped
+    from leadline.execute.together import joined
+    from leadline.train.processes import Told, rank
 
-    with Bar() as bar, stop_signal() as stopped:
+    with joined(options.device):
+        try:
+            result = trained(config, options)
+        except (Told, Stopped, Diverged) as error:
+            # what all of them know is said once
+            if rank() == 0:
+                raise
+            return error.exit_code
+        if rank():
+            return 0
+        print_json(result) if options.json else show(result)
+    return 0
+
+
+def trained(config: RunConfig, options: Train) -> dict[str, Any]:
+    """What came of the run; the first process shows how far it is."""
+    from leadline.execute.run_one import Settings, Silent, run_one
+    from leadline.train.processes import rank
+
+    with stop_signal() as stopped:
         settings = Settings(
             device=options.device,
             compile=options.compile,
             threads=options.threads,
             checkpoint_seconds=options.checkpoint_seconds,
+            parallel=options.parallel,
             stop=stopped,
         )
-        result = run_one(config, options.out, settings=settings, progress=bar).to_json()
-    if options.json:
-        print_json(result)
-    else:
-        show(result)
-    return 0
+        if rank():
+            return run_one(config, options.out, settings=settings, progress=Silent()).to_json()
+        with Bar() as bar:
+            return run_one(config, options.out, settings=settings, progress=bar).to_json()
 
 
 def resolve(options: Train) -> RunConfig:

@@ -1,5 +1,7 @@
 """Turns one RunConfig into a finished run folder; an unfinished one goes on from its last checkpoint."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -7,12 +9,16 @@ from typing import Any
 import torch
 
 from leadline.core.config import RunConfig
+from leadline.core.errors import UnreadableError
 from leadline.execute.settings import Diverged, Progress, Settings, Silent, Stopped, device
+from leadline.execute.together import in_company
 from leadline.execute.watch import Watch
 from leadline.execute.workshop import Workshop, build_model
 from leadline.store.layout import RunFolder, read_json
 from leadline.store.writer import RunWriter
 from leadline.train import checkpoint
+from leadline.train.processes import everyones, first_finds
+from leadline.train.sounder import Sounder
 
 __all__ = [
     "Diverged",
@@ -45,29 +51,70 @@ def run_one(
     """Trains what `config` says into `root/<identity>`; a finished run is returned as it is, never done twice."""
     settings, progress = settings or Settings(), progress or Silent()
     folder = RunFolder(root / config.identity)
-    if folder.done_json.exists():
-        return finished(folder)
-    torch.set_num_threads(settings.threads)
-    workshop = Workshop.build(config, device(settings.device), compiled=settings.compile)
-    at, notes = checkpoint.newest(folder.checkpoint)
+    if not first_finds(folder.done_json.exists):
+        torch.set_num_threads(settings.threads)
+        where = device(settings.device)
+        workshop = Workshop.build(config, where, compiled=settings.compile, way=settings.parallel)
+        sounder = workshop.sounder()
+        with in_company(), _written(folder) as writer:
+            # another process may have ended it while this one waited for the lock
+            if not first_finds(folder.done_json.exists):
+                _go_on(workshop, sounder, folder, writer, settings=settings, progress=progress)
+    return finished(folder)
+
+
+@contextmanager
+def _written(folder: RunFolder) -> Iterator[RunWriter | None]:
+    """The run folder, open for writing by the first process."""
+    opened: list[RunWriter] = []
+    first_finds(lambda: opened.append(RunWriter(folder.path)))
+    try:
+        yield opened[0] if opened else None
+    finally:
+        for writer in opened:
+            writer.close()
+
+
+def _go_on(
+    workshop: Workshop,
+    sounder: Sounder | None,
+    folder: RunFolder,
+    writer: RunWriter | None,
+    *,
+    settings: Settings,
+    progress: Progress,
+) -> None:
+    """Trains from the last checkpoint to the end."""
+    position, notes = _restored(workshop, folder)
+    if writer:
+        writer.go_on(position.readings_bytes)
+        writer.describe(workshop.record() | (sounder.describe() if sounder else {}))
+    best = dict(position.best)
+    watch = Watch(workshop, writer, settings, progress, best=best, folder=folder, sounder=sounder)
+    batch = workshop.config.data.batch_size
+    progress.begin(folder.path.name, step=position.step, steps=workshop.steps, batch=batch)
     for note in notes:
         progress.note(note)
-    position = workshop.restore(at) if at else checkpoint.Position(0, 0, {})
-    sounder = workshop.sounder()
-    with RunWriter(folder.path, resume_at=position.readings_bytes) as writer:
-        writer.describe(workshop.record() | (sounder.describe() if sounder else {}))
-        watch = Watch(workshop, writer, settings, progress, sounder=sounder, best=dict(position.best))
-        progress.begin(folder.path.name, step=position.step, steps=workshop.steps, batch=config.data.batch_size)
-        try:
-            watch.run(position.step)
-        finally:
-            progress.end()
-    return finished(folder)
+    try:
+        watch.run(position.step)
+    finally:
+        progress.end()
+
+
+def _restored(workshop: Workshop, folder: RunFolder) -> tuple[checkpoint.Position, list[str]]:
+    """Where the run stands, everything brought there, and what was wrong with checkpoints on the way."""
+    at, notes = first_finds(lambda: checkpoint.newest(folder.checkpoint, readings=folder.readings.stat().st_size))
+    if at is None:
+        return checkpoint.Position(0, 0, {}), notes
+    blind = [number for number, sees in enumerate(everyones(at.is_dir())) if not sees]
+    if blind:
+        raise UnreadableError(f"process {blind[0]} does not see {at}; expected a folder that all nodes share")
+    return workshop.restore(at), notes
 
 
 def finished(folder: RunFolder) -> Result:
     """The result of a run that is done; one that diverged raises what it raised the first time."""
-    outcome = read_json(folder.done_json, what="the outcome of a run")
+    outcome = first_finds(lambda: read_json(folder.done_json, what="the outcome of a run"))
     if outcome.get("outcome") == "diverged":
         raise Diverged(str(outcome.get("message")))
     return Result(folder, outcome)

@@ -12,12 +12,16 @@ from leadline.train.evaluate import Score
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """How a run is executed; nothing here decides its numbers beyond rounding, so none of it is in its identity."""
+    """How a run is executed; nothing here decides its numbers beyond rounding, so none of it is in its identity.
+
+    `parallel` is what each of several processes has of the model: a copy (ddp) or a shard (fsdp).
+    """
 
     device: str = "auto"
     compile: bool = False
     threads: int = 1
     checkpoint_seconds: float = 20.0
+    parallel: str = "ddp"
     stop: Callable[[], bool] = field(default=lambda: False)
 
 

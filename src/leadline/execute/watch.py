@@ -1,9 +1,14 @@
-"""Watch: stands beside the training loop and turns what happens there into a run folder."""
+"""Watch: stands beside the training loop and turns what happens there into a run folder.
+
+Of several processes the first one writes; what it decides by its clock or by a signal, all of them know and do.
+"""
 
 import math
 import time
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -11,10 +16,13 @@ from torch import Tensor
 from leadline.execute.settings import Progress, Settings, Stopped
 from leadline.execute.workshop import Workshop
 from leadline.models.chain import Chain
-from leadline.store.writer import RunWriter
+from leadline.store.layout import RunFolder
+from leadline.store.writer import RunWriter, Value
 from leadline.train import checkpoint, seeds
+from leadline.train.batch_norm import alone
 from leadline.train.evaluate import Score
 from leadline.train.loop import NotFinite
+from leadline.train.processes import anyones, everyones
 from leadline.train.sounder import Sounder
 
 
@@ -23,10 +31,11 @@ class Watch:
     """Stands beside the loop: records, evaluates, writes checkpoints, tells how far it is, ends the run."""
 
     workshop: Workshop
-    writer: RunWriter
+    writer: RunWriter | None
     settings: Settings
     progress: Progress
     best: dict[str, float]
+    folder: RunFolder
     sounder: Sounder | None = None
     _saved: float = field(default_factory=time.monotonic)
 
@@ -51,49 +60,60 @@ class Watch:
         return nullcontext()
 
     def loss(self, step: int, value: float) -> None:
-        self.writer.append(step, "loss", "train/loss", value)
+        self._append(step, "loss", "train/loss", value)
         self.progress.advance(step + 1, value)
 
     def updated(self, step: int, loss: Tensor) -> None:
         if self.sounder and self.sounder.due(step):
             for probe, (name, value, notes) in self.sounder.read(step, loss.item()):
-                self.writer.append(step, probe, name, value, notes=notes)
+                self._append(step, probe, name, value, notes)
 
     def after(self, steps: int) -> bool:
         last, per_epoch = steps == self.workshop.steps, len(self.workshop.batches)
         due = steps % (per_epoch * self.workshop.config.training.evaluate_every) == 0
+        late = time.monotonic() - self._saved > self.settings.checkpoint_seconds
+        late, stop = anyones(late, self.settings.stop())
         if last or due:
             score = self._evaluate(steps)
             self.save(steps)
             if last:
                 self._finish(score)
-        elif time.monotonic() - self._saved > self.settings.checkpoint_seconds:
+        elif late:
             self.save(steps)
-        if self.settings.stop() and not last:
+        if stop and not last:
             self.save(steps)
             raise Stopped(f"stopped after step {steps} of {self.workshop.steps}; the same command goes on from there")
         return True
 
     def save(self, steps: int) -> None:
         """Writes a checkpoint; readings first, so that it never speaks of more than there is."""
-        self.writer.flush()
-        position = checkpoint.Position(steps, self.writer.position, self.best)
-        self.workshop.save(self.writer.folder.checkpoint, position)
+        if self.writer:
+            self.writer.flush()
+        position = checkpoint.Position(steps, self.writer.position if self.writer else 0, self.best)
+        self.workshop.save(self.folder.checkpoint, position)
         self._saved = time.monotonic()
 
     def _evaluate(self, steps: int) -> Score:
         with seeds.untouched():
             score = self.workshop.score()
-        self.writer.append(steps, "evaluate", "test/loss", score.loss)
+        self._append(steps, "evaluate", "test/loss", score.loss)
         if not math.isnan(score.accuracy):
-            self.writer.append(steps, "evaluate", "test/accuracy", score.accuracy)
+            self._append(steps, "evaluate", "test/accuracy", score.accuracy)
         if not self.best or _better(score, self.best):
             self.best = {"step": steps, "loss": score.loss, "accuracy": score.accuracy}
         self.progress.scored(steps, score)
         return score
 
+    def _append(self, step: int, probe: str, name: str, value: Value, notes: Mapping[int, str] | None = None) -> None:
+        if self.writer:
+            self.writer.append(step, probe, name, value, notes=notes)
+
+    def _end(self, outcome: Mapping[str, Any]) -> None:
+        if self.writer:
+            self.writer.finish(outcome)
+
     def _finish(self, score: Score) -> None:
-        self.writer.finish(
+        self._end(
             {
                 "outcome": "finished",
                 "steps": self.workshop.steps,
@@ -103,12 +123,20 @@ class Watch:
         )
 
     def _diverged(self, error: NotFinite) -> None:
-        block = first_bad_block(self.workshop.model, error.inputs)
+        block = self._first_bad_block(error.inputs)
         where = f"; the first block whose output is not finite is {block}" if block else ""
         message = f"the loss is {error.value} at step {error.step}{where}"
-        self.writer.finish(
+        self._end(
             {"outcome": "diverged", "steps": error.step, "block": block, "message": message, "best": _plain(self.best)}
         )
+
+    def _first_bad_block(self, inputs: Tensor) -> str | None:
+        model = self.workshop.parallel.readable()
+        assert isinstance(model, Chain)
+        with alone(model):
+            bad = first_bad_block(model, inputs)
+        names = [*model.boundary_names, None]
+        return names[min(everyones(names.index(bad)))]
 
 
 @torch.no_grad()

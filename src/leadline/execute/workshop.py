@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,10 +21,14 @@ from leadline.probes import Splits
 from leadline.projections import Procrustes
 from leadline.taps.inputs import understand
 from leadline.train import checkpoint, optim, seeds
+from leadline.train.batch_norm import share
 from leadline.train.evaluate import Score, evaluate, loss_function
 from leadline.train.loop import Trainer
+from leadline.train.parallel import Parallel
 from leadline.train.presets import choose
+from leadline.train.processes import added, rank, world
 from leadline.train.sounder import Sounder, look
+from leadline.train.spread import SpreadProcrustes
 
 LARGE = 96
 DTYPES = {"fp32": torch.float32, "bf16": torch.float32, "fp64": torch.float64}
@@ -41,20 +45,36 @@ class Workshop:
     batches: Batches
     test: Batches
     steps: int
+    parallel: Parallel
     procrustes: Procrustes | None = None
 
     @classmethod
     def build(
-        cls, config: RunConfig, where: torch.device, *, dataset: Dataset | None = None, compiled: bool = False
+        cls,
+        config: RunConfig,
+        where: torch.device,
+        *,
+        dataset: Dataset | None = None,
+        compiled: bool = False,
+        way: str = "ddp",
     ) -> "Workshop":
-        """Model and trainer as configured, on the data set named there or on one that is at hand."""
+        """Model and trainer as configured, on the data set named there or on one that is at hand.
+
+        Each of several processes has its share of every batch, and of the model what `way` says.
+        """
         dataset = dataset or data.load(config.data.name, **config.data.args)
         cut = partial(_batches, config, dataset, where)
         batches, test = cut(train=True), cut(train=False)
         seeds.seed_all(config.seed)
         model = build_model(config, dataset).to(where)
+        share(model, config.training.local_norm)
+        parallel = Parallel.of(model, [*model.blocks], way)
         steps = config.training.steps or (config.training.epochs or 1) * len(batches)
-        trainer = _trainer(config, model, dataset, steps=steps, per_epoch=len(batches), compiled=compiled)
+        trainer = _trainer(config, model, parallel, dataset, steps=steps, per_epoch=len(batches), compiled=compiled)
+        procrustes = _procrustes(config, model, trainer)
+        if rank():
+            # after everything that all of them have to draw alike
+            seeds.seed_all(config.seed, rank())
         return cls(
             config=config,
             dataset=dataset,
@@ -63,7 +83,8 @@ class Workshop:
             batches=batches,
             test=test,
             steps=steps,
-            procrustes=_procrustes(config, model, trainer),
+            parallel=parallel,
+            procrustes=procrustes,
         )
 
     def record(self) -> dict[str, Any]:
@@ -76,22 +97,25 @@ class Workshop:
             "steps_per_epoch": len(self.batches),
             "parameters": parameters,
             "data_digest": self.dataset.digest,
-            "environment": environment.describe(),
+            "environment": environment.describe() | {"processes": world()},
         }
 
     def sounder(self) -> Sounder | None:
         """What takes the readings of the configured probes; their own passes are on the first batch of the run."""
         if not self.config.probes:
             return None
-        inputs = understand(self.model, next(self.batches.epoch(0)))
+        batches, test = alone(self.batches), alone(self.test)
+        readable = self.parallel.readable()
+        inputs = understand(readable, next(batches.epoch(0)))
         return Sounder(
             model=self.model,
-            anatomy=look(self.model, inputs),
+            readable=self.parallel.readable,
+            anatomy=look(readable, inputs),
             probes=choose(self.config.probes),
             inputs=inputs,
             loss_fn=self.trainer.loss_fn,
             optimizer=self.trainer.optimizer,
-            splits=Splits(Again(self.batches), Again(self.test)),
+            splits=Splits(Again(batches), Again(test)),
             last=self.steps - 1,
         )
 
@@ -101,12 +125,14 @@ class Workshop:
 
     def save(self, folder: Path, position: checkpoint.Position) -> None:
         """Writes a checkpoint."""
+        self.parallel.agree()
         checkpoint.write(folder, self.model, self.trainer.optimizer, position, procrustes=self.procrustes)
 
     def score(self) -> Score:
         """The model on the test split."""
+        self.parallel.agree()
         everything = self.test.epoch(0)
-        return evaluate(self.model, everything, self.trainer.loss_fn, autocast=self.trainer.autocast())
+        return evaluate(self.model, everything, self.trainer.loss_fn, autocast=self.trainer.autocast(), gather=added)
 
 
 def build_model(config: RunConfig, dataset: Dataset) -> Chain:
@@ -140,15 +166,30 @@ def _batches(config: RunConfig, dataset: Dataset, where: torch.device, *, train:
         channels_last=images and (config.training.channels_last or config.training.precision == "bf16"),
         shuffle=train,
         drop_last=train,
+        rank=rank(),
+        world_size=world(),
     )
 
 
+def alone(batches: Batches) -> Batches:
+    """The whole batches of all processes."""
+    return replace(batches, rank=0, world_size=1)
+
+
 def _trainer(
-    config: RunConfig, model: Chain, dataset: Dataset, *, steps: int, per_epoch: int, compiled: bool
+    config: RunConfig,
+    model: Chain,
+    parallel: Parallel,
+    dataset: Dataset,
+    *,
+    steps: int,
+    per_epoch: int,
+    compiled: bool,
 ) -> Trainer:
     part = config.training
-    if config.data.batch_size % part.accumulate:
-        raise UsageError(f"batch size {config.data.batch_size} cannot be cut into {part.accumulate} equal pieces")
+    if config.data.batch_size % (part.accumulate * world()):
+        each = f" by each of {world()} processes" if world() > 1 else ""
+        raise UsageError(f"batch size {config.data.batch_size} cannot be cut into {part.accumulate} equal pieces{each}")
     if part.checkpoint_blocks:
         model.checkpoint_blocks = True
     kind = next(model.parameters()).device.type
@@ -156,8 +197,9 @@ def _trainer(
         partial(torch.autocast, kind, dtype=torch.bfloat16) if part.precision == "bf16" else nullcontext
     )
     return Trainer(
-        forward=torch.compile(model) if compiled else model,
+        forward=torch.compile(parallel.forward) if compiled else parallel.forward,
         model=model,
+        apart=parallel.apart,
         optimizer=optim.build(config.optimizer, model),
         loss_fn=loss_function(part.loss, dataset.train.targets[:1]),
         rate=optim.rate(config.schedule, base=config.optimizer.lr, steps=steps, steps_per_epoch=per_epoch),
@@ -171,7 +213,8 @@ def _procrustes(config: RunConfig, model: Chain, trainer: Trainer) -> Procrustes
     if config.projection is None:
         return None
     part = config.projection.model_dump()
-    return Procrustes(model, **part, seed=config.seed).attach(trainer.optimizer)
+    kind = SpreadProcrustes if world() > 1 else Procrustes
+    return kind(model, **part, seed=config.seed).attach(trainer.optimizer)
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,10 @@ def _number(value: Value) -> str:
     return text if isinstance(value, float | int) else f"[{text}]"
 
 
+class Busy(UsageError):
+    """Another process is writing the run."""
+
+
 class RunWriter:
     """Appends readings to a run folder.
 
@@ -47,7 +51,6 @@ class RunWriter:
 
     def __init__(self, folder: Path, *, resume_at: int = 0) -> None:
         self.folder = RunFolder(folder)
-        self._position = resume_at
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self._lock = os.open(self.folder.lock, os.O_RDWR | os.O_CREAT, 0o644)
@@ -56,11 +59,16 @@ class RunWriter:
         except OSError as error:
             raise UnreadableError(f"cannot write the run folder {folder}: {error.strerror}") from None
         self._end = os.fstat(self._file).st_size
-        if self._end < resume_at:
+        self.go_on(resume_at)
+
+    def go_on(self, at: int) -> None:
+        """The next reading stands at byte `at`."""
+        if self._end < at:
             self.close()
             raise UnreadableError(
-                f"{self.folder.readings} has {self._end} bytes; its checkpoint expected at least {resume_at}"
+                f"{self.folder.readings} has {self._end} bytes; its checkpoint expected at least {at}"
             )
+        self._position = at
 
     def _take_lock(self) -> None:
         for attempt in range(20):
@@ -70,7 +78,7 @@ class RunWriter:
             except BlockingIOError:
                 # a reader that asks for the state holds the lock for an instant
                 time.sleep(0.01 * (attempt + 1))
-        raise UsageError(f"another process is writing the run {self.folder.path}; expected one writer for each run")
+        raise Busy(f"another process is writing the run {self.folder.path}; expected one writer for each run")
 
     @property
     def position(self) -> int:

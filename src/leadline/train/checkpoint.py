@@ -1,4 +1,8 @@
-"""Checkpoints without pickle: tensors in safetensors, the rest in JSON; the two newest are kept."""
+"""Checkpoints without pickle: tensors in safetensors, the rest in JSON; the two newest are kept.
+
+Several processes write one together, the first of them to the disk: of sharded tensors it holds the whole, so that any
+other number of processes can go on from it. Every process has to call `write` and `read`.
+"""
 
 import hashlib
 import json
@@ -19,6 +23,7 @@ from leadline.core.errors import UnreadableError
 from leadline.projections import Procrustes
 from leadline.store.layout import FORMAT, read_json
 from leadline.train import seeds
+from leadline.train.processes import everyones, fill, first_finds, rank, whole
 
 KEPT = 2
 
@@ -41,29 +46,30 @@ def write(
     procrustes: Procrustes | None = None,
 ) -> Path:
     """Writes one checkpoint under its step; it counts only once its folder has its final name."""
-    target = folder / f"step-{position.step:09d}"
+    tensors = {
+        "model": _wholes(model.state_dict()),
+        "optimizer": _wholes(_optimizer_tensors(optimizer)),
+        "random": _everyones_random(),
+        **({"projection": _projection_tensors(procrustes)} if procrustes else {}),
+    }
+    state = {
+        "format": FORMAT,
+        "step": position.step,
+        "readings_bytes": position.readings_bytes,
+        "best": dict(position.best),
+        "optimizer": _optimizer_numbers(optimizer),
+    }
+    return first_finds(lambda: _written_down(folder, tensors, state))
+
+
+def _written_down(folder: Path, tensors: Mapping[str, Mapping[str, Tensor]], state: Mapping[str, Any]) -> Path:
+    target = folder / f"step-{state['step']:09d}"
     part = folder / f".{target.name}.part"
     try:
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
-        digests = {
-            name: _write_tensors(part / f"{name}.safetensors", tensors)
-            for name, tensors in (
-                ("model", model.state_dict()),
-                ("optimizer", _optimizer_tensors(optimizer)),
-                ("random", seeds.capture()),
-                *([("projection", _projection_tensors(procrustes))] if procrustes else []),
-            )
-        }
-        state = {
-            "format": FORMAT,
-            "step": position.step,
-            "readings_bytes": position.readings_bytes,
-            "best": dict(position.best),
-            "optimizer": _optimizer_numbers(optimizer),
-            "sha256": digests,
-        }
-        _write(part / "state.json", json.dumps(state, indent=1).encode())
+        digests = {name: _write_tensors(part / f"{name}.safetensors", parts) for name, parts in tensors.items()}
+        _write(part / "state.json", json.dumps({**state, "sha256": digests}, indent=1).encode())
         shutil.rmtree(target, ignore_errors=True)
         part.replace(target)
         _sync_folder(folder)
@@ -75,15 +81,19 @@ def write(
     return target
 
 
-def newest(folder: Path) -> tuple[Path | None, list[str]]:
-    """The newest undamaged checkpoint, if any, and a note on each damaged one that was passed over."""
+def newest(folder: Path, *, readings: int | None = None) -> tuple[Path | None, list[str]]:
+    """The newest undamaged checkpoint, if any, and a note on each one that was passed over.
+
+    One that speaks of more than the `readings` bytes that are there is passed over too: it was copied after them.
+    """
     notes: list[str] = []
-    for path in reversed(_written(folder)):
+    paths = _written(folder)
+    for path in reversed(paths):
         try:
-            _verify(path)
+            _verify(path, readings)
             return path, notes
         except UnreadableError as error:
-            notes.append(f"{error}; using the one before")
+            notes.append(f"{error}; {'using the one before' if path != paths[0] else 'starting from the beginning'}")
     return None, notes
 
 
@@ -92,7 +102,7 @@ def read(path: Path, model: nn.Module, optimizer: Optimizer, *, procrustes: Proc
     state = read_json(path / "state.json", what="the state of a checkpoint")
     _load_model(path, model)
     _load_optimizer(path, optimizer, state["optimizer"])
-    seeds.restore(_tensors(path / "random.safetensors"))
+    _restore_random(_tensors(path / "random.safetensors"), state["step"])
     if procrustes:
         procrustes.load_state_dict(_tensors(path / "projection.safetensors"))
     return Position(state["step"], state["readings_bytes"], state["best"])
@@ -112,9 +122,8 @@ def _load_model(path: Path, model: nn.Module) -> None:
             raise UnreadableError(
                 f"the checkpoint {path} is from another model: {name} is {_shape(found)} there, {_shape(expected)} here"
             )
-    with torch.no_grad():
-        for name, tensor in own.items():
-            tensor.copy_(tensors[name])
+    for name, tensor in own.items():
+        fill(tensor, tensors[name])
 
 
 def _shape(tensor: Tensor | None) -> str:
@@ -151,7 +160,30 @@ def _load_optimizer(path: Path, optimizer: Optimizer, numbers: list[dict[str, An
         index, _, name = key.partition(".")
         parameter = parameters[int(index)]
         like = torch.empty_like(parameter) if value.shape == parameter.shape else torch.empty_like(value)
-        optimizer.state[parameter][name] = like.copy_(value)
+        fill(like, value)
+        optimizer.state[parameter][name] = like
+
+
+def _wholes(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """All of every tensor, kept by the first process alone."""
+    found = ((name, whole(tensor.detach())) for name, tensor in tensors.items())
+    return {name: tensor.cpu() if rank() == 0 else torch.empty(0) for name, tensor in found}
+
+
+def _everyones_random() -> dict[str, Tensor]:
+    """The generators of all processes: those of the first under their own names, of the k-th with `k:` before them."""
+    captured = enumerate(everyones(seeds.capture()))
+    return {f"{k}:{name}" if k else name: value for k, state in captured for name, value in state.items()}
+
+
+def _restore_random(state: Mapping[str, Tensor], step: int) -> None:
+    """Each process goes on with its own numbers; one that was not there draws others than the rest do."""
+    prefix = f"{rank()}:" if rank() else ""
+    own = {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
+    if own:
+        seeds.restore(own)
+    else:
+        seeds.seed_all(int(state["cpu"].sum()) + step, rank())
 
 
 def _projection_tensors(procrustes: Procrustes) -> dict[str, Tensor]:
@@ -183,8 +215,10 @@ def _written(folder: Path) -> list[Path]:
     return sorted(path for path in folder.glob("step-*") if path.is_dir()) if folder.is_dir() else []
 
 
-def _verify(path: Path) -> None:
+def _verify(path: Path, readings: int | None = None) -> None:
     state = read_json(path / "state.json", what="the state of a checkpoint")
+    if readings is not None and state["readings_bytes"] > readings:
+        raise UnreadableError(f"{path} is of a run with {state['readings_bytes']} bytes of readings, found {readings}")
     for name, digest in state["sha256"].items():
         file = path / f"{name}.safetensors"
         try:

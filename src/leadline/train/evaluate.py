@@ -1,6 +1,6 @@
 """Loss and accuracy of a model on a split, in evaluation mode; the mode is put back afterwards."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
@@ -42,8 +42,12 @@ def evaluate(
     loss_fn: nn.Module,
     *,
     autocast: AbstractContextManager[object] | None = None,
+    gather: Callable[[Tensor], Tensor] = lambda mine: mine,
 ) -> Score:
-    """The score over all batches; sums are kept in float64 on the device, one transfer at the end."""
+    """The score over all batches; sums are kept in float64 on the device, one transfer at the end.
+
+    `gather` makes the sums of one process, which has its share of the batches, those of all of them.
+    """
     training = model.training
     model.eval()
     total: Tensor | None = None
@@ -57,13 +61,15 @@ def evaluate(
         model.train(training)
     if total is None:
         return Score(float("nan"), float("nan"), 0)
-    loss, right, count = total.tolist()
+    loss, right, count = gather(total).tolist()
     accuracy = right / count if count and not targets.is_floating_point() else float("nan")
     return Score(loss / count, accuracy, int(count))
 
 
 def _row(outputs: Tensor, targets: Tensor, loss_fn: nn.Module) -> Tensor:
     count = len(targets)
+    if not count:  # this process has no share of the last, incomplete batch
+        return torch.zeros(3, dtype=torch.float64, device=outputs.device)
     loss = loss_fn(outputs.float() if outputs.dtype == torch.bfloat16 else outputs, targets).double() * count
     right = loss.new_zeros(()) if targets.is_floating_point() else (outputs.argmax(1) == targets).sum().double()
     return torch.stack([loss, right, loss.new_tensor(float(count))])

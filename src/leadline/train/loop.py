@@ -12,6 +12,7 @@ from torch.optim import Optimizer
 
 from leadline.core.errors import LeadlineError
 from leadline.train.optim import Rate, set_rate
+from leadline.train.processes import averaged
 
 
 class Batches(Protocol):
@@ -48,7 +49,10 @@ class Observer(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Trainer:
-    """The fixed parts of a run; `forward` is the model, compiled or not."""
+    """The fixed parts of a run; `forward` is the model, compiled or not.
+
+    With several processes each passes its share of a batch; inside `apart` gradients are not exchanged yet.
+    """
 
     forward: Callable[[Tensor], Tensor]
     model: nn.Module
@@ -56,18 +60,21 @@ class Trainer:
     loss_fn: nn.Module
     rate: Rate
     autocast: Callable[[], AbstractContextManager[object]] = field(default=nullcontext)
+    apart: Callable[[], AbstractContextManager[object]] = field(default=nullcontext)
     accumulate: int = 1
     clip: float | None = None
 
     def backward(self, inputs: Tensor, targets: Tensor) -> Tensor:
         """Adds the gradient of the mean loss over the batch, cut into `accumulate` pieces; returns that loss."""
         total: Tensor | None = None
-        for piece, wanted in zip(inputs.chunk(self.accumulate), targets.chunk(self.accumulate), strict=True):
-            with self.autocast():
-                loss = self.loss_fn(self.forward(piece), wanted)
-            if self.accumulate > 1:
-                loss = loss * (len(piece) / len(inputs))
-            loss.backward()
+        pieces = list(zip(inputs.chunk(self.accumulate), targets.chunk(self.accumulate), strict=True))
+        for number, (piece, wanted) in enumerate(pieces, 1):
+            with self.apart() if number < len(pieces) else nullcontext():
+                with self.autocast():
+                    loss = self.loss_fn(self.forward(piece), wanted)
+                if self.accumulate > 1:
+                    loss = loss * (len(piece) / len(inputs))
+                loss.backward()
             total = loss.detach() if total is None else total + loss.detach()
         assert total is not None
         return total
@@ -106,10 +113,11 @@ def stream(batches: Batches, start: int, steps: int) -> Iterator[tuple[int, tupl
 
 
 def report(pending: list[tuple[int, Tensor]], observer: Observer, inputs: Tensor) -> None:
-    """Hands the losses gathered so far to the observer, in one transfer; one that is not finite ends the run."""
-    values = (
-        torch.stack([loss.double() for _, loss in pending]).tolist() if len(pending) > 1 else [pending[0][1].item()]
-    )
+    """Hands the losses gathered so far to the observer, in one transfer; one that is not finite ends the run.
+
+    They are the means over the processes, so that all of them know the same.
+    """
+    values = averaged(torch.stack([loss.double() for _, loss in pending])).tolist()
     for (step, _), value in zip(pending, values, strict=True):
         observer.loss(step, value)
         if not math.isfinite(value):

@@ -2,14 +2,22 @@
 
 import sys
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, distributed, nn
 
-from leadline.core.errors import UsageError
+from leadline.core.errors import LeadlineError, UsageError
 
 T = TypeVar("T")
+
+
+class Told(LeadlineError):
+    """What ended the first process, which says it itself; the others end in the same way and say nothing."""
+
+    def __init__(self, message: str, exit_code: int) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
 
 
 def world() -> int:
@@ -32,12 +40,23 @@ def everyones(mine: T) -> list[T]:
 
 
 def first_finds(what: Callable[[], T]) -> T:
-    """What the first process finds, and only it looks; all have to call it."""
+    """What the first process finds, and only it looks; all have to call it. Its error ends all of them."""
     if world() == 1:
         return what()
-    box: list[T | None] = [what() if rank() == 0 else None]
+    box: list[Any] = [None, None]
+    trouble: LeadlineError | None = None
+    if rank() == 0:
+        try:
+            box[0] = what()
+        except LeadlineError as error:
+            trouble, box[1] = error, (str(error), error.exit_code)
     distributed.broadcast_object_list(box, src=0)
-    return box[0]  # type: ignore[return-value]
+    if trouble:
+        raise trouble
+    if box[1]:
+        raise Told(*box[1])
+    found: T = box[0]
+    return found
 
 
 def anyones(*mine: bool) -> tuple[bool, ...]:

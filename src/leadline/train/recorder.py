@@ -19,6 +19,7 @@ from leadline.core.errors import UsageError
 from leadline.core.version import VERSION
 from leadline.probes import Probe, Reading, Splits
 from leadline.store.layout import RunFolder
+from leadline.store.sinks import Sink, chosen, writer
 from leadline.store.writer import RunWriter
 from leadline.taps.inputs import Inputs, eager, understand
 from leadline.taps.tape import Arguments, Tape, overhear
@@ -55,6 +56,7 @@ class Recorder:
         blocks: str | Sequence[str] | None = None,
         start: int = 0,
         steps: int | None = None,
+        sinks: Iterable[str | Sink] = (),
     ) -> None:
         """Choose what to record.
 
@@ -62,12 +64,14 @@ class Recorder:
         `every` reads all of them every so many steps instead. `batch` (by default the first the model is called with)
         and `loss_fn(output, targets)` are for probes that run passes of their own; `splits=(train, test)` for those
         that compare the two. `blocks` names the blocks. `start`: go on with the run in the folder from this step.
-        `steps`: how many there will be, for schedules that need the end.
+        `steps`: how many there will be, for schedules that need the end. `sinks`: trackers that get aggregated readings
+        too, `tensorboard`, `wandb`, `mlflow` or objects of those.
         """
         self.model = eager(model)
         self.folder = RunFolder(Path(to))
         self.steps = start
         self._batch, self._blocks = batch, blocks
+        self._sinks = chosen(sinks)
         self._sounder = partial(
             Sounder,
             probes=choose(probes, every=every),
@@ -91,7 +95,7 @@ class Recorder:
         refuse_shards(self.model)
         with ExitStack() as attached:
             if rank() == 0:
-                self._writer = attached.enter_context(_opened(self.folder, self.steps))
+                self._writer = attached.enter_context(_opened(self.folder, self.steps, self._sinks))
             if self._batch is not None:
                 self._prepare(understand(self.model, self._batch))
             else:
@@ -183,13 +187,13 @@ class Recorder:
         return means[-1] if means else math.nan
 
 
-def _opened(folder: RunFolder, start: int) -> RunWriter:
+def _opened(folder: RunFolder, start: int, sinks: Sequence[Sink]) -> RunWriter:
     """A writer at the place where the readings of step `start` begin; a folder that holds a run needs a start."""
     if start == 0 and folder.run_json.exists():
         raise UsageError(f"{folder.path} holds a run already; choose another folder, or go on with it by start=STEP")
-    writer = RunWriter(folder.path, resume_at=_bytes_before(folder, start))
+    opened = writer(folder.path, resume_at=_bytes_before(folder, start), sinks=sinks)
     folder.done_json.unlink(missing_ok=True)
-    return writer
+    return opened
 
 
 def _bytes_before(folder: RunFolder, step: int) -> int:

@@ -9,8 +9,10 @@ import torch
 from torch import Tensor
 
 
-def seed_all(seed: int) -> None:
-    """Seeds Python, NumPy and torch (all devices)."""
+def seed_all(seed: int, process: int = 0) -> None:
+    """Seeds Python, NumPy and torch (all devices); each process but the first gets numbers of its own."""
+    if process:
+        seed = int(np.random.SeedSequence([seed, process]).generate_state(1, np.uint64)[0] >> 1)
     random.seed(seed)
     np.random.seed(seed % 2**32)  # noqa: NPY002 - third-party layers draw from the global generator
     torch.manual_seed(seed)

@@ -18,6 +18,7 @@ from leadline.taps.anatomy import Anatomy, anatomy
 from leadline.taps.inputs import Inputs
 from leadline.taps.tape import Heard, Tape
 from leadline.train import seeds
+from leadline.train.batch_norm import alone
 from leadline.train.presets import describe
 from leadline.train.processes import everyones, world
 
@@ -38,6 +39,7 @@ class Sounder:
 
     With several processes every one of them calls all three; what they heard is put together, and each gets the same
     readings. Gradients are then those of the mean of the processes' losses, as DistributedDataParallel trains on.
+    `readable` gives the model with whole parameters where those of `model` are sharded.
     """
 
     model: nn.Module
@@ -49,6 +51,7 @@ class Sounder:
     scaler: Scaler | None = None
     splits: Splits | None = None
     last: int | None = None
+    readable: Callable[[], nn.Module] | None = None
 
     def __post_init__(self) -> None:
         self._due: Mapping[str, Probe] = {}
@@ -63,9 +66,11 @@ class Sounder:
 
     def begin(self, step: int, *, everything: bool = False, inside: bool = False) -> None:
         """Listens for what is due at `step`, or for everything; `inside`: the model's forward pass has begun."""
-        self._due = self.probes if everything else self.due(step)
+        self._due, self._before = self.probes if everything else self.due(step), {}
         foresighted = {name: probe for name, probe in self._due.items() if isinstance(probe, Foresighted)}
-        self._before = {name: probe.before(self.model) for name, probe in foresighted.items()}
+        if foresighted:
+            model = self._readable()
+            self._before = {name: probe.before(model) for name, probe in foresighted.items()}
         self._listen(self._tape_for(tuple(self._due)))
         if inside and self._tape is not None:
             self._tape.join()
@@ -77,11 +82,11 @@ class Sounder:
         """
         if not self._due:
             return []
-        heard, found = self._hear(), []
-        with _at_peace(self.model):
+        heard, model, found = self._hear(), self._readable(), []
+        with _at_peace(model), alone(model):
             for name, probe in self._due.items():
                 before = self._before.pop(name, None)
-                moment = self._moment(step, loss, heard, before if stepped else None)
+                moment = self._moment(step, loss, heard, before if stepped else None, model)
                 found += [(name, reading) for reading in _readings(probe, moment)]
         return found
 
@@ -92,23 +97,27 @@ class Sounder:
 
     def describe(self) -> dict[str, Any]:
         """What a run's description says: the model's anatomy, the probes, and what their numbers are counted along."""
-        dtypes = dict.fromkeys(str(parameter.dtype).removeprefix("torch.") for parameter in self.model.parameters())
+        model = self._readable()
+        dtypes = dict.fromkeys(str(parameter.dtype).removeprefix("torch.") for parameter in model.parameters())
         return {
-            "mode": "train" if self.model.training else "eval",
+            "mode": "train" if model.training else "eval",
             "dtype": ", ".join(dtypes),
             "anatomy": self.anatomy.to_json(),
             "probes": describe(self.probes),
             "places": {
                 "block": [block.name for block in self.anatomy.blocks],
                 "boundary": [str(place) for place in self.anatomy.boundaries],
-                "layer": [layer.name for layer in layers(self.model)],
+                "layer": [layer.name for layer in layers(model)],
             },
         }
 
-    def _moment(self, step: int, loss: float, heard: Heard, before: Any) -> Moment:
+    def _readable(self) -> nn.Module:
+        return self.model if self.readable is None else self.readable()
+
+    def _moment(self, step: int, loss: float, heard: Heard, before: Any, model: nn.Module) -> Moment:
         return Moment(
             step=step,
-            model=self.model,
+            model=model,
             anatomy=self.anatomy,
             inputs=self.inputs,
             loss_fn=self.loss_fn,
