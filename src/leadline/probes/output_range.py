@@ -1,8 +1,8 @@
 """Least, largest and typical outputs of each layer, before any norm or activation: extremes, percentiles, histogram.
 
-Readings, one number per layer: `min` and `max` over all entries of W_i x (and its bias) for the samples; the percentiles
-`p01` ... `p99` and the shares `histogram/00` ... `histogram/15` of the values in 16 equal parts of [min, max], over an
-even sample of at most 16,384.
+Readings, one number per layer: `min` and `max` over all entries of W_i x (and its bias) for the samples; the
+percentiles `p01` ... `p99` and the shares `histogram/00` ... `histogram/15` of the values in 16 equal parts of
+[min, max], over an even sample of at most 16,384.
 
 Reference: Oyedotun, Al Ismaeil, Aouada, section 6.2, Fig. 4, where these are units' activations.
 Normal: about 3 standard deviations to both sides, of the order of 10 behind normalised inputs. A norm after the layer
