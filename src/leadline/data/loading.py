@@ -87,9 +87,7 @@ def _pooled(dataset: Dataset, k: int | None) -> Dataset:
     if k is None:
         return dataset
     if len(dataset.shape) != 3 or not 1 <= k <= min(dataset.shape[1:]):
-        raise UsageError(
-            f"dataset {dataset.name}: pool={k}: expected images, squares that fit into {dataset.shape}"
-        )
+        raise UsageError(f"dataset {dataset.name}: pool={k}: expected images, squares that fit into {dataset.shape}")
     splits = (InMemory(_means(split.inputs, k), split.targets) for split in (dataset.train, dataset.test))
     return dataset.changed(*splits, pool=k)
 
