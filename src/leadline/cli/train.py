@@ -86,6 +86,8 @@ class Train:
     """longest time between two checkpoints"""
     parallel: Literal["ddp", "fsdp"] = "ddp"
     """what each process under torchrun has of the model: a copy (ddp) or a shard of every parameter (fsdp)"""
+    sink: Annotated[tuple[str, ...], UseAppendAction] = ()
+    """a tracker that gets aggregated readings too, repeatable: tensorboard, wandb, mlflow"""
     json: bool = False
     """the result as JSON"""
 
@@ -141,6 +143,7 @@ def trained(config: RunConfig, options: Train) -> dict[str, Any]:
             compile=options.compile,
             threads=options.threads,
             checkpoint_seconds=options.checkpoint_seconds,
+            sinks=options.sink,
             parallel=options.parallel,
             stop=stopped,
         )

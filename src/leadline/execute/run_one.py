@@ -15,6 +15,7 @@ from leadline.execute.together import in_company
 from leadline.execute.watch import Watch
 from leadline.execute.workshop import Workshop, build_model
 from leadline.store.layout import RunFolder, read_json
+from leadline.store.sinks import chosen, writing
 from leadline.store.writer import RunWriter
 from leadline.train import checkpoint
 from leadline.train.processes import everyones, first_finds
@@ -56,7 +57,7 @@ def run_one(
         where = device(settings.device)
         workshop = Workshop.build(config, where, compiled=settings.compile, way=settings.parallel)
         sounder = workshop.sounder()
-        with in_company(), _written(folder) as writer:
+        with in_company(), _written(folder, settings) as writer:
             # another process may have ended it while this one waited for the lock
             if not first_finds(folder.done_json.exists):
                 _go_on(workshop, sounder, folder, writer, settings=settings, progress=progress)
@@ -64,10 +65,10 @@ def run_one(
 
 
 @contextmanager
-def _written(folder: RunFolder) -> Iterator[RunWriter | None]:
+def _written(folder: RunFolder, settings: Settings) -> Iterator[RunWriter | None]:
     """The run folder, open for writing by the first process."""
     opened: list[RunWriter] = []
-    first_finds(lambda: opened.append(RunWriter(folder.path)))
+    first_finds(lambda: opened.append(writing(folder.path, sinks=chosen(settings.sinks))))
     try:
         yield opened[0] if opened else None
     finally:
@@ -86,9 +87,10 @@ def _go_on(
 ) -> None:
     """Trains from the last checkpoint to the end."""
     position, notes = _restored(workshop, folder)
+    record = workshop.record() | (sounder.describe() if sounder else {})
     if writer:
         writer.go_on(position.readings_bytes)
-        writer.describe(workshop.record() | (sounder.describe() if sounder else {}))
+        writer.describe(record)
     best = dict(position.best)
     watch = Watch(workshop, writer, settings, progress, best=best, folder=folder, sounder=sounder)
     batch = workshop.config.data.batch_size

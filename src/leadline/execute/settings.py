@@ -21,6 +21,7 @@ class Settings:
     compile: bool = False
     threads: int = 1
     checkpoint_seconds: float = 20.0
+    sinks: tuple[str, ...] = ()
     parallel: str = "ddp"
     stop: Callable[[], bool] = field(default=lambda: False)
 

@@ -19,7 +19,7 @@ from leadline.core.errors import UsageError
 from leadline.core.version import VERSION
 from leadline.probes import Probe, Reading, Splits
 from leadline.store.layout import RunFolder
-from leadline.store.sinks import Sink, chosen, writer
+from leadline.store.sinks import Sink, chosen, writing
 from leadline.store.writer import RunWriter
 from leadline.taps.inputs import Inputs, eager, understand
 from leadline.taps.tape import Arguments, Tape, overhear
@@ -191,7 +191,7 @@ def _opened(folder: RunFolder, start: int, sinks: Sequence[Sink]) -> RunWriter:
     """A writer at the place where the readings of step `start` begin; a folder that holds a run needs a start."""
     if start == 0 and folder.run_json.exists():
         raise UsageError(f"{folder.path} holds a run already; choose another folder, or go on with it by start=STEP")
-    opened = writer(folder.path, resume_at=_bytes_before(folder, start), sinks=sinks)
+    opened = writing(folder.path, resume_at=_bytes_before(folder, start), sinks=sinks)
     folder.done_json.unlink(missing_ok=True)
     return opened
 
