@@ -6,14 +6,14 @@ principal components, with one-hot targets; it is trained on the second moments,
 be chosen it is the one of `rates` with the least loss at the end.
 """
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 
 import torch
 from torch import Tensor, nn
 
 from leadline import data as datasets
-from leadline.analysis.curves import crossing
 from leadline.core.errors import unknown
 from leadline.core.study import Measure
 from leadline.linalg.hessian import spectrum
@@ -74,22 +74,28 @@ def final_losses(*, data: str, net: str, depth: int, seeds: int, rates: Sequence
 
 
 def spectra(
-    *, data: str, net: str, depth: int, seed: int, rates: Sequence[float], epochs: int, levels: Sequence[float]
+    *,
+    data: str,
+    net: str,
+    depth: int,
+    seed: int,
+    rates: Sequence[float],
+    epochs: int,
+    slower: int,
+    levels: Sequence[float],
 ) -> Measure:
-    """Loss, |lambda|_max, |lambda|_(0.1) and index at the two steps around the first crossing of every level.
+    """Loss, |lambda|_max, |lambda|_(0.1) and index at the start and around the first crossing of every level.
 
-    Levels are losses above the optimum. Interpolation between these steps gives what it would with all of them.
+    Levels are losses above the optimum. Interpolation between the steps to either side gives what it would with all of
+    them. The rate is the best one of `epochs` divided by `slower`, for so many times the epochs.
     """
     given, shortcut = moments(data), SHORTCUTS[net]
-    rate = best_rate(data, net, depth, seed, rates, epochs)
-    path = list(descent(start(net, depth, seed), given, shortcut=shortcut, rate=rate, epochs=epochs))
-    losses = [loss for _, loss, _ in path]
+    rate = best_rate(data, net, depth, seed, rates, epochs) / slower
     optimum = float(given.lowest_loss)
     yield 0, "optimum", optimum
     yield 0, "rate", rate
-    crossed = [first for level in levels if (first := crossing(losses, optimum + level)) is not None]
-    for step in sorted({step for first in crossed for step in (first, first + 1)}):
-        weights, loss, _ = path[step]
+    path = descent(start(net, depth, seed), given, shortcut=shortcut, rate=rate, epochs=epochs * slower)
+    for step, weights, loss in around(path, [optimum + level for level in levels]):
         found = spectrum(hessian(weights, given, shortcut=shortcut))
         yield step, "loss", loss
         yield step, "largest", found.largest
@@ -97,17 +103,36 @@ def spectra(
         yield step, "index", found.index
 
 
-def dynamics(*, data: str, net: str, depth: int, seed: int, rates: Sequence[float], epochs: int, every: int) -> Measure:
-    """Loss, norm of the gradient and index along one run, every so many epochs."""
+def around(
+    path: Iterable[tuple[Tensor, float, Tensor]], levels: Sequence[float]
+) -> Iterator[tuple[int, Tensor, float]]:
+    """Step, weights and loss at the start and to either side of the first crossing of every level, each once."""
+    left, said = set(levels), -1
+    former = (-1, torch.empty(0), math.nan)
+    for step, (weights, loss, _) in enumerate(path):
+        low, high = sorted((former[2], loss))
+        met = {level for level in left if low <= level <= high}
+        here = (step, weights, loss)
+        for each in (former, here) if met else (here,) if step == 0 else ():
+            if each[0] > said:
+                yield each
+                said = each[0]
+        left -= met
+        former = here
+
+
+def dynamics(
+    *, data: str, net: str, depth: int, seed: int, rates: Sequence[float], epochs: int, slower: int, last: int
+) -> Measure:
+    """Loss, norm of the gradient and index at every epoch up to the `last`, at the best rate divided by `slower`."""
     given, shortcut = moments(data), SHORTCUTS[net]
-    rate = best_rate(data, net, depth, seed, rates, epochs)
+    rate = best_rate(data, net, depth, seed, rates, epochs) / slower
     yield 0, "rate", rate
-    path = descent(start(net, depth, seed), given, shortcut=shortcut, rate=rate, epochs=epochs)
+    path = descent(start(net, depth, seed), given, shortcut=shortcut, rate=rate, epochs=last)
     for epoch, (weights, loss, slope) in enumerate(path):
-        if epoch % every == 0:
-            yield epoch, "loss", loss
-            yield epoch, "gradient", float(slope.norm())
-            yield epoch, "index", spectrum(hessian(weights, given, shortcut=shortcut)).index
+        yield epoch, "loss", loss
+        yield epoch, "gradient", float(slope.norm())
+        yield epoch, "index", spectrum(hessian(weights, given, shortcut=shortcut)).index
 
 
 def norms(*, data: str, net: str, depth: int, seed: int, rates: Sequence[float], epochs: int, every: int) -> Measure:
