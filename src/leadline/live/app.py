@@ -9,10 +9,10 @@ from hashlib import sha256
 from importlib import resources
 
 from starlette.applications import Starlette
-from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from leadline import page
 from leadline.live import stream
@@ -29,7 +29,7 @@ OWN = ("list.css", "list.js", "show.css", "show.js", "events.js", "icon.svg")
 _KEY = re.compile(r"[A-Za-z0-9._~-]{1,800}")
 
 
-def app(hub: Hub, *, door: Door) -> Starlette:
+def app(hub: Hub, *, door: Door) -> ASGIApp:
     """Everything that is answered; all of it can be read only."""
 
     @asynccontextmanager
@@ -66,7 +66,7 @@ def app(hub: Hub, *, door: Door) -> Starlette:
         Route("/events/runs", run_events, methods=["GET"]),
         Route("/assets/{name}", _asset, methods=["GET"]),
     ]
-    return Starlette(routes=routes, middleware=[Middleware(Guard, door=door)], lifespan=lifespan)
+    return Guard(Starlette(routes=routes, lifespan=lifespan), door=door)
 
 
 async def _list_page(_: Request) -> Response:
