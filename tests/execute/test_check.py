@@ -138,7 +138,10 @@ def _range(model: nn.Module) -> Any:
 ONES = torch.ones(2).long()
 
 FAULTS: dict[str, tuple[Callable[[], Any], str]] = {
-    "labels out of range": (lambda: _range(network(2, norm=True, skip=True, inplace=False)), "labels are out of range: they go from 5 to 14"),
+    "labels out of range": (
+        lambda: _range(network(2, norm=True, skip=True, inplace=False)),
+        "labels are out of range: they go from 5 to 14",
+    ),
     "wrong input": (
         lambda: (
             network(2, norm=True, skip=True, inplace=False),

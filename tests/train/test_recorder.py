@@ -318,7 +318,7 @@ def test_going_on_after_a_stop(plain: Run, tmp_path: Path) -> None:
 
 def test_the_description_says_what_the_numbers_are_counted_along(plain: Run) -> None:
     record = plain.record
-    assert record["probes"]["gradient_norm_ratio"] == {"axis": "block", "when": "every:1", "args": {}}
+    assert record["probes"]["gradient_norm_ratio"] == {"axis": "block", "when": "every:1", "args": {"stem": False}}
     assert (
         len(record["places"]["boundary"]) == len(record["places"]["block"]) + 1 == len(record["anatomy"]["blocks"]) + 1
     )

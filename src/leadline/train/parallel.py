@@ -1,6 +1,7 @@
 """One model trained by several processes, each with a whole copy (ddp) or a shard of every parameter (fsdp)."""
 
 import copy
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -62,7 +63,10 @@ class Parallel:
 def _replicated(model: nn.Module) -> Parallel:
     from torch.nn.parallel import DistributedDataParallel
 
-    wrapped = DistributedDataParallel(model, broadcast_buffers=False)
+    # `agree` hands the buffers around; torch 2.13 has another word for the switch
+    known = inspect.signature(DistributedDataParallel).parameters
+    switch = "forward_sync_buffers" if "forward_sync_buffers" in known else "broadcast_buffers"
+    wrapped = DistributedDataParallel(model, **{switch: False})  # type: ignore[arg-type]
     return Parallel(model=model, forward=wrapped, apart=wrapped.no_sync)
 
 
