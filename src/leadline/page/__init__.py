@@ -1,7 +1,8 @@
 """What the report and the live page share: a run as JSON-able data, and the page that shows such runs.
 
 `describe(folder)` is a run: what it is, where it ran, its blocks and places, what explains its numbers, its diagnosis
-and proofs, and its readings in compact form. `assets` has the page itself: `html()`, `css()`, `js()`, `plotly()`.
+and proofs, and its readings in compact form; `describe_all(folders)` the runs of one page. `assets` has what the page
+is made of: `css()`, `js()`, `plotly()`.
 
 The browser's side, `window.Leadline`, is documented at the top of files/page.js. A server gives each of them under an
 address of its own and needs no inline script; this policy is enough, and plotly.js asks for the inline styles:
@@ -10,8 +11,8 @@ address of its own and needs no inline script; this policy is enough, and plotly
     connect-src 'self'; base-uri 'none'; form-action 'none'
 """
 
-from leadline.page.assets import css, html, js, plotly
-from leadline.page.describe import describe, explain
+from leadline.page.assets import css, js, plotly
+from leadline.page.describe import describe, describe_all, explain
 from leadline.page.judged import diagnosis
 
-__all__ = ["css", "describe", "diagnosis", "explain", "html", "js", "plotly"]
+__all__ = ["css", "describe", "describe_all", "diagnosis", "explain", "js", "plotly"]

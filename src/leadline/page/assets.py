@@ -7,13 +7,9 @@ from pathlib import Path
 
 from leadline.core.errors import UsageError
 
-SCRIPTS = ("words", "store", "depth", "look", "chart", "panels", "verdict", "table", "page")
+SCRIPTS = ("words", "store", "depth", "look", "chart", "panels", "curves", "fields")
+SCRIPTS += ("strip", "verdict", "table", "facts", "sections", "page")
 """In this order they make up page.js; each adds to `window.Leadline` what the next ones use."""
-
-
-def html() -> str:
-    """The page without its content: a <main id="leadline">, style sheet and scripts as links."""
-    return _text("page.html")
 
 
 @cache

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from leadline.core.errors import UnreadableError
 from leadline.core.plain import plain
 from leadline.page import cards, judged
 from leadline.page.depth import axes
@@ -21,6 +22,26 @@ def describe(folder: str | Path, *, follower: Follower | None = None, bits: int 
     that the page has not. `bits` is how exactly numbers are kept (see `pack`); as their count allows when not given.
     """
     return dress(*load(folder, follower=follower), bits=bits)
+
+
+def describe_all(folders: Sequence[str | Path]) -> list[dict[str, Any]]:
+    """The runs of one page, kept as exactly as all of their numbers together allow; equal names get a number."""
+    loaded = [load(folder) for folder in folders]
+    bits = precision(sum(count(found) for _, found in loaded))
+    names = [told["name"] for told, _ in loaded]
+    runs = []
+    for k, (told, found) in enumerate(loaded):
+        alike = names[:k].count(names[k])
+        run = _dressed(Path(folders[k]), told, found, bits)
+        runs.append({**run, "id": str(k), "name": f"{names[k]} ({alike + 1})" if alike else names[k]})
+    return runs
+
+
+def _dressed(folder: Path, told: Mapping[str, Any], found: Sequence[Course], bits: int) -> dict[str, Any]:
+    try:
+        return dress(told, found, bits=bits)
+    except Exception as error:  # whatever a damaged description does to those who read it
+        raise UnreadableError(f"{folder} cannot be shown: {type(error).__name__}: {error}") from None
 
 
 def load(folder: str | Path, *, follower: Follower | None = None) -> tuple[dict[str, Any], list[Course]]:

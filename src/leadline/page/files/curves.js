@@ -18,10 +18,11 @@
   function build(view, { items, log, share, lines, empty }) {
     const told = items.filter(({ course }) => course && course.steps.length).map((item) => ({ ...item, ...points(item, share) }));
     if (!told.length) return { empty: empty || "Not read in the runs that are shown." };
-    const finite = told.flatMap((one) => one.y.filter((value) => Number.isFinite(value) && (!log || value > 0)));
-    const levels = finite.concat(lines.map((line) => line.y));
+    const finite = told.flatMap((one) => one.y.filter(Number.isFinite)).concat(lines.map((line) => line.y));
+    const sized = log && finite.every((value) => value >= 0);
+    const levels = sized ? finite.filter((value) => value > 0) : finite;
     const span = levels.length ? [least(levels), most(levels)] : [0, 1];
-    const logarithmic = log && span[0] > 0 && span[1] > 10 * span[0];
+    const logarithmic = sized && span[0] > 0 && span[1] > 10 * span[0];
     const range = logarithmic ? span.map(Math.log10) : [span[0] >= 0 && span[0] < span[1] / 2 ? 0 : span[0], span[1]];
     const room = 0.06 * (range[1] - range[0] || Math.abs(range[0]) || 1);
     const infinite = told.some((one) => one.y.some((value) => !Number.isFinite(value)));
@@ -76,7 +77,7 @@
 
   /** Which line is which, where the lines of a run differ by their dashes alone. */
   function legend(view, told) {
-    const kinds = new Map(told.filter((one) => one.label).map((one) => [one.label, one.dash]));
+    const kinds = new Map(told.filter((one) => one.label && !one.colour).map((one) => [one.label, one.dash]));
     const words = kinds.size > 1 ? [...kinds].map(([label, dash]) => `${dash ? "dashed" : "solid"}: ${label}`).join(", ") : [...kinds.keys()].join("");
     return told.some((one) => one.y.some((value) => value === Infinity)) ? `${words}; ▲ infinite` : words;
   }

@@ -13,6 +13,7 @@
     { probe: "activation_range", names: RANGE, range: true },
     { probe: "gradient_range", names: RANGE, range: true },
     { probe: "weight_range", names: RANGE, range: true, more: true },
+    { probe: "output_range", names: RANGE, range: true, more: true },
     { probe: "update_ratio", names: ["ratio"], log: true, normal: { ratio: [1e-5, 1e-1] }, more: true },
     { probe: "weight_norm", names: ["norm"], log: true, more: true },
     { probe: "collinearity", names: ["cosine"], more: true },

@@ -15,7 +15,7 @@
     const box = L.el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table of numbers" });
     const note = L.el("p", { class: "caption" });
     const element = L.el("div", {}, L.el("div", { class: "bar" }, view.alone() ? null : L.el("label", {}, "Run ", runs), L.el("label", {}, "Probe ", probes), about, L.el("span", { class: "push" }), part, download), box, note);
-    const made = { element, change, seen: false };
+    const made = { element, change, seen: false, dirty: true };
     made.watch = new IntersectionObserver(([found]) => ((made.seen = found.isIntersecting), made.seen && made.dirty && change()), { rootMargin: "300px" });
     made.watch.observe(element);
 

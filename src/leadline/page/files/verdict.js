@@ -18,6 +18,11 @@
     return L.el("section", { class: `verdict card tone-${outlook.tone}`, "aria-label": `Verdict on ${run.name}` }, name, head, reason, found && causes(view, entry, found));
   }
 
+  const NOTHING = {
+    healthy: "Nothing was found that would keep it from training.",
+    undecided: "What was read names no cause.",
+  };
+
   const sentence = (text) => (text ? `${text[0].toUpperCase()}${text.slice(1)}${/[.!?)]$/.test(text) ? "" : "."}` : "");
 
   function causes(view, entry, found) {
@@ -25,7 +30,7 @@
     const root = findings.find((one) => one.severity !== "note");
     const others = findings.filter((one) => one !== root);
     const rest = others.length && L.el("details", { class: "more" }, L.el("summary", {}, root ? `${L.plural(others.length, "other finding")}` : L.plural(others.length, "note")), others.map((one) => finding(view, entry, one)));
-    return [root && finding(view, entry, root, true), !root && findings.length === 0 && L.el("p", { class: "quiet" }, "Nothing was found that would keep it from training."), rest].filter(Boolean);
+    return [root && finding(view, entry, root, true), !root && findings.length === 0 && L.el("p", { class: "quiet" }, NOTHING[found.verdict] || NOTHING.undecided), rest].filter(Boolean);
   }
 
   /** One cause: the sentence first, then the numbers that show it, what follows from it, and what to do. */
@@ -66,7 +71,7 @@
       const steps = wanted[0] && wanted[0].steps.length ? wanted[0].steps[wanted[0].steps.length - 1] + 1 : 0;
       const cards = run.cards || {}, known = (label, value, text, card) => (Number.isNaN(value) ? null : fact(label, text(value), card));
       L.fill(box,
-        fact("Blocks", L.whole(L.depth.blocks(run).length)),
+        L.depth.blocks(run).length ? fact("Blocks", L.whole(L.depth.blocks(run).length)) : null,
         run.parameters || run.anatomy.parameters ? fact("Parameters", L.whole(run.parameters || run.anatomy.parameters)) : null,
         fact("Steps", run.steps && run.state === "growing" ? `${L.whole(steps)} of ${L.whole(run.steps)}` : L.whole(steps)),
         known("Training loss", loss, L.number, cards.loss), known("Test loss", test, L.number, cards.evaluate), known("Test accuracy", accuracy, L.percent, cards.evaluate),

@@ -112,6 +112,7 @@ window.Leadline = window.Leadline || {};
     activation_range: "Activation range",
     gradient_range: "Gradient range",
     weight_range: "Weight range",
+    output_range: "Output range",
     update_ratio: "Update over weight",
     weight_norm: "Weight norm",
     collinearity: "Collinearity of samples",
