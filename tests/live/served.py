@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -114,15 +114,19 @@ class Served:
                 return {row["name"]: row for row in event.data["rows"]}
         raise AssertionError("no list came")
 
-    def settled(self, *, rows: int) -> dict[str, Any]:
-        """The list when so many runs have been judged, or cannot be."""
+    def when(self, fits: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        """The list as soon as it is so."""
         until = time.monotonic() + PATIENCE
         while time.monotonic() < until:
             found = self.rows()
-            if sum(bool(row["verdict"] or row["notes"]) for row in found.values()) >= rows:
+            if fits(found):
                 return found
             time.sleep(0.1)
-        raise AssertionError(f"not judged: {found}")
+        raise AssertionError(f"the list stays: {found}")
+
+    def settled(self, *, rows: int) -> dict[str, Any]:
+        """The list when so many runs have been judged, or cannot be."""
+        return self.when(lambda found: sum(bool(row["verdict"] or row["notes"]) for row in found.values()) >= rows)
 
 
 def parsed(lines: Iterator[str]) -> Iterator[Event]:
@@ -153,7 +157,8 @@ def served(runs: Path, *words: str) -> Iterator[Served]:
         yield Served(json.loads(said)["url"], process)
         process.terminate()
         assert process.wait(10) == 0
-        assert process.stderr.read() == ""
+        said = process.stderr.read()
+        assert said == ""
 
 
 @contextmanager

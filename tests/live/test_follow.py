@@ -33,7 +33,8 @@ def test_what_json_has_no_number_for_comes_as_text(tmp_path: Path) -> None:
     with begin(tmp_path / "a") as writer, served(tmp_path) as server, server.events("/events/runs?run=a") as events:
         until(events, "run")
         writer.append(50, "loss", "train/loss", float("inf"))
-        (tmp_path / "a" / "readings.jsonl").open("ab").write(b'{"step":51,"probe":"x","name":"y","value":NaN}\n')
+        with (tmp_path / "a" / "readings.jsonl").open("ab") as file:
+            file.write(b'{"step":51,"probe":"x","name":"y","value":NaN}\n')
         told = []
         while len(told) < 2:
             told += until(events, "readings").data["readings"]
@@ -85,7 +86,8 @@ def test_a_run_that_breaks_off_is_dead_and_one_that_ends_is_done(tmp_path: Path)
             seen.append(next(one for one in events if one.data["id"] == "b"))
         assert seen[-1].data["outcome"]["last"] == {"loss": 0.5, "accuracy": 0.9}
         assert sum(len(one.data["readings"]) for one in seen if one.kind == "readings") == 11
-        assert {name: row["state"] for name, row in server.rows().items()} == {"a": "dead", "b": "done"}
+        ends = {"a": "dead", "b": "done"}
+        server.when(lambda rows: {name: row["state"] for name, row in rows.items()} == ends)
 
 
 def test_a_deleted_run_is_gone_and_comes_again(tmp_path: Path) -> None:
@@ -95,7 +97,7 @@ def test_a_deleted_run_is_gone_and_comes_again(tmp_path: Path) -> None:
         shutil.rmtree(tmp_path / "a")
         gone = until(events, "gone")
         assert gone.data == {"id": "a", "name": "a", "why": "there is no run of this name in the folder"}
-        assert list(server.rows()) == ["b"]
+        server.when(lambda rows: list(rows) == ["b"])
         with begin(tmp_path / "a", steps=7):
             run = until(events, "run").data
             assert run["id"] == "a" and run["readings"][0]["steps"] == list(range(7))

@@ -71,6 +71,8 @@ def look(root: Path, name: str) -> Found | None:
                 Found(name, folder, {}, "a link that leads out of the runs folder; not followed") if described else None
             )
         files, trouble = _files(path)
+    except FileNotFoundError:
+        return None
     except OSError as error:
         return Found(name, folder, {}, f"cannot be read: {error.strerror}")
     return Found(name, folder, files, trouble) if "run.json" in files or trouble else None

@@ -129,7 +129,7 @@ async def _serve(runs: Catalogue, at: Place, ready: Callable[[], None]) -> None:
         http="h11",
         ws="none",
         lifespan="on",
-        log_level="warning",
+        log_level="error",
         access_log=False,
         server_header=False,
         proxy_headers=False,

@@ -7,8 +7,11 @@ from pathlib import Path
 
 from leadline.core.errors import UsageError
 
-SCRIPTS = ("words", "store", "depth", "look", "chart", "panels", "curves", "fields")
-SCRIPTS += ("strip", "verdict", "table", "facts", "sections", "page")
+SCRIPTS = (
+    *("words", "store", "depth", "look", "chart"),
+    *("panels", "curves", "fields", "strip", "verdict", "table", "facts", "sections"),
+    "page",
+)
 """In this order they make up page.js; each adds to `window.Leadline` what the next ones use."""
 
 
