@@ -63,7 +63,7 @@ def figure(table: Table) -> "Figure":
     with styled():
         drawn, (panel,) = series.panels(1, width=4.6, height=3.4)
         series.draw(panel, table, x="depth", y="ratio", by="net", names=names(COMPARED), log=True)
-        panel.set(xlabel="depth", ylabel=r"$|\lambda|_{max} \,/\, |\lambda|_{(0.1)}$")
+        panel.set(xlabel="depth", ylabel=r"$|\lambda|_{\max} \,/\, |\lambda|_{(0.1)}$")
         panel.set_xscale("log", base=2)
         panel.set_xticks(sorted(set(table["depth"].tolist())), labels=map(str, sorted(set(table["depth"].tolist()))))
         panel.set_title("Hessian at the start, linear networks")
