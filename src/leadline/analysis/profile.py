@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leadline.analysis.sparkline import sparkline
-from leadline.core import plugins
+from leadline.analysis.remarks import Noted, remarks
+from leadline.core import markup, plugins
 from leadline.core.errors import UsageError, unknown
+from leadline.core.rows import grid
+from leadline.core.sparkline import sparkline
 from leadline.core.table import Table
 from leadline.store.reader import Reading, Run, read, to_table
 
@@ -24,10 +26,12 @@ Numbers = NDArray[np.float64]
 
 WIDTH = 32
 """How many marks a sparkline has at most."""
-NAMED = 3
-"""How many places with the same note are named."""
 HIDDEN = re.compile(r".*/(histogram/\d\d|p(?!50)\d\d)")
 """Parts of a distribution that the printed table leaves to `frame` and `plot`."""
+BOUNDS = {"> ": "> ", "a lower bound": "> ", "an upper bound": "< "}
+"""How the note on a number that is only a bound begins, and the sign it is printed with."""
+_HEADINGS = ("", "first to last", "min", "median", "max", "")
+_RIGHT = (2, 3, 4)
 PLURALS = {"block": "blocks", "boundary": "boundaries", "layer": "layers"}
 
 
@@ -126,9 +130,14 @@ class Profile:
     # -- words -------------------------------------------------------------------------------------------------------
 
     def __repr__(self) -> str:
-        return "\n".join([self._title(), *self._grid(), *self._remarks()])
+        shown = grid(_HEADINGS, self._lines(), right=_RIGHT)
+        return "\n".join([self._title(), shown, *(f"  {remark}" for remark in self._remarks())])
 
     __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        shown = markup.table(_HEADINGS, self._lines(), right=_RIGHT)
+        return markup.block(markup.words(self._title(), strong=True), shown, markup.listing(self._remarks()))
 
     def _title(self) -> str:
         record, steps = self.record, self.steps
@@ -138,13 +147,11 @@ class Profile:
         said += [record.get("dtype", ""), f"steps {steps[0]} to {steps[-1]}, each last read" if len(steps) > 1 else ""]
         return f"{model}: {', '.join(part for part in said if part)}"
 
-    def _grid(self) -> Iterator[str]:
-        rows: list[tuple[str, ...]] = [("", "first to last", "min", "median", "max", "")]
-        rows += [self._row(metric) for metric in self.metrics if not HIDDEN.fullmatch(metric)]
-        widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
-        for row in rows:
-            cells = [row[k].rjust(widths[k]) if 2 <= k <= 4 else row[k].ljust(widths[k]) for k in range(len(row))]
-            yield ("  " + "  ".join(cells)).rstrip()
+    def _shown(self) -> list[str]:
+        return [metric for metric in self.metrics if not HIDDEN.fullmatch(metric)]
+
+    def _lines(self) -> list[tuple[str, ...]]:
+        return [self._row(metric) for metric in self._shown()]
 
     def _row(self, metric: str) -> tuple[str, ...]:
         last = self._last(metric)
@@ -152,25 +159,21 @@ class Profile:
         if last["block"].tolist() == [-1]:
             history: Numbers = self._rows_of(metric)["value"]
             line, over = (sparkline(history, width=WIDTH), f"{len(history)} times") if len(history) > 1 else ("", "")
-            return metric, line, "", _short(values[0]), "", over
-        axis, known = self.axis(metric.partition("/")[0]), values[~np.isnan(values)]
-        few = [known.min(), float(np.median(known)), known.max()] if len(known) else [math.nan] * 3
-        return metric, sparkline(values, width=WIDTH), *map(_short, few), f"{len(values)} {PLURALS.get(axis, axis)}"
+            return metric, line, "", _short(values[0], _sign(last["note"][0])), "", over
+        axis = self.axis(metric.partition("/")[0])
+        counted = f"{len(values)} {PLURALS.get(axis, axis)}"
+        return metric, sparkline(values, width=WIDTH), *_few(values, last["note"]), counted
 
     def _remarks(self) -> Iterator[str]:
-        """Why numbers are missing, said once for all places and metrics of a probe with the same reason."""
-        told: dict[tuple[str, str], dict[str, None]] = {}
-        for metric in self.metrics:
-            probe, values = metric.partition("/")[0], self._last(metric)
-            for place, value, note in zip(values["block"], values["value"], values["note"], strict=True):
+        found, names = list[Noted](), dict[str, list[str]]()
+        for metric in self._shown():
+            (probe, _, name), last = metric.partition("/"), self._last(metric)
+            if last["block"].tolist() != [-1]:
+                names.setdefault(probe, []).append(name)
+            for place, value, note in zip(last["block"], last["value"], last["note"], strict=True):
                 if note and not math.isfinite(value):
-                    name = self._name(probe, int(place))
-                    told.setdefault((probe if name else metric, note), {})[name] = None
-        for (what, note), places in told.items():
-            names = [name for name in places if name]
-            more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-            where = f" at {', '.join(names[:NAMED])}{more}" if names else ""
-            yield f"  not measured: {what}{where}, because {note}"
+                    found.append(Noted(probe, name, self._name(probe, int(place)), value, note))
+        return remarks(found, names=names)
 
     # -- rows --------------------------------------------------------------------------------------------------------
 
@@ -197,5 +200,19 @@ def _texts(texts: Iterable[str]) -> NDArray[np.object_]:
     return np.array(list(texts), dtype=object)
 
 
-def _short(value: float) -> str:
-    return "" if math.isnan(value) else f"{value:.3g}"
+def _few(values: Numbers, notes: NDArray[np.object_]) -> tuple[str, ...]:
+    """Least, middle and largest; > where they would be larger if those that are lower bounds were."""
+    known = ~np.isnan(values)
+    if not known.any():
+        return "", "", ""
+    bounded = np.array([_sign(note) == "> " for note in notes])
+    least, most = values[known], np.where(bounded, math.inf, values)[known]
+    return tuple(_short(of(least), "> " * bool(of(least) < of(most))) for of in (np.min, np.median, np.max))
+
+
+def _sign(note: str) -> str:
+    return next((sign for start, sign in BOUNDS.items() if note.startswith(start)), "")
+
+
+def _short(value: float, sign: str = "") -> str:
+    return "" if math.isnan(value) else f"{sign}{value:.3g}"

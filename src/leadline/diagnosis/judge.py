@@ -1,7 +1,7 @@
 """From evidence to a diagnosis: how training goes, which rules apply, and which of them is the root."""
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import ModuleType
 
@@ -9,13 +9,15 @@ from leadline.core import plugins
 from leadline.core.errors import unknown
 from leadline.diagnosis.course import Course
 from leadline.diagnosis.evidence import Evidence
-from leadline.diagnosis.finding import SEVERITIES, Diagnosis, Finding, Outlook, Severity
+from leadline.diagnosis.finding import SEVERITIES, Along, Diagnosis, Finding, Outlook, Severity
 from leadline.diagnosis.rules import Limits, Sign
 from leadline.diagnosis.thresholds import Thresholds, thresholds
 
 PACKAGE = "leadline.diagnosis.rules"
 RATES = "LL5"
 """How the ids of findings about the learning rate begin."""
+DEPTH = ("gradient_norm_ratio/norm", "activation_range/max", "collinearity/cosine", "weight_condition/kappa")
+"""What is drawn along depth under a diagnosis."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,16 @@ def judge(
         findings=arrange(signs, outcome.outlook),
         measured=_measured(evidence),
         seconds=seconds,
+        depth=tuple(along_depth(evidence)),
     )
+
+
+def along_depth(evidence: Evidence) -> Iterator[Along]:
+    """The readings of DEPTH there are, as they were first read."""
+    for metric in DEPTH:
+        values = evidence.profile(metric)
+        if len(values) > 1:
+            yield Along(metric, tuple(values.tolist()))
 
 
 def is_settled(evidence: Evidence) -> bool:

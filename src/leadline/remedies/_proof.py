@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
+from leadline.core.rows import grid
 from leadline.diagnosis.course import WINDOW, Course
-from leadline.taps.table import grid
 
 Outcome = Literal["makes it train", "helps", "no difference", "makes it worse", "nothing changed", "not tried"]
 

@@ -16,13 +16,13 @@ from torch.optim import Optimizer
 
 from leadline.core import plugins
 from leadline.core.errors import UsageError, unknown
+from leadline.core.rows import alike
 from leadline.remedies._wiring import Wiring
 from leadline.taps.anatomy import Anatomy, anatomy
 from leadline.taps.inputs import eager, understand
 from leadline.taps.places import Place
 from leadline.taps.preserve import preserved
 from leadline.taps.surgery import Act, Surgery
-from leadline.taps.table import alike
 from leadline.taps.tape import quiet
 
 PACKAGE = "leadline.remedies"

@@ -7,17 +7,20 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
+from math import prod
 from typing import Any
 
 from torch import nn
 
+from leadline.core import markup
 from leadline.core.errors import unknown
+from leadline.core.rows import alike, grid, runs
+from leadline.core.sparkline import sparkline
 from leadline.taps.chain import Chain, Stretch
 from leadline.taps.dataflow import Flow, Value, ancestry, operation, order
 from leadline.taps.inputs import eager, understand
 from leadline.taps.places import Place, Side
 from leadline.taps.skips import Kind, Layers, kind, skips
-from leadline.taps.table import alike, grid, runs
 from leadline.taps.trace import Call, Met, Trace, trace
 
 Shape = tuple[int, ...]
@@ -80,13 +83,28 @@ class Anatomy:
         return asdict(self)
 
     def __repr__(self) -> str:
+        lines = [self._title(), grid(_HEADINGS, list(self._rows()), right=_RIGHT)]
+        return "\n".join([*lines, *(f"  {line}" for line in self._along())])
+
+    __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        shown = markup.table(_HEADINGS, self._rows(), right=_RIGHT)
+        return markup.block(markup.words(self._title(), strong=True), shown, markup.listing(self._along()))
+
+    def _title(self) -> str:
         counts = Counter(block.kind for block in self.blocks)
         kinds = ", ".join(f"{number} {kind}" for kind, number in counts.items())
         blocks = "1 block" if len(self.blocks) == 1 else f"{len(self.blocks)} blocks"
-        title = f"{self.model}: {blocks}{f' ({kinds})' if kinds else ''}, {self.parameters:,} parameters"
-        return f"{title}\n{grid(_HEADINGS, list(self._rows()), right=(0, 6))}"
+        return f"{self.model}: {blocks}{f' ({kinds})' if kinds else ''}, {self.parameters:,} parameters"
 
-    __str__ = __repr__
+    def _along(self) -> Iterable[str]:
+        """What changes along depth, drawn from the first to the last block."""
+        shapes = [block.in_shape for block in self.blocks[:1]] + [block.out_shape for block in self.blocks]
+        courses = {"parameters": [block.parameters for block in self.blocks], "boundary sizes": list(map(prod, shapes))}
+        for name, course in courses.items():
+            if len(set(course)) > 1 and len(self.blocks) > FEW_ROWS:
+                yield f"{name:<14}  {sparkline(course)}  {min(course):,} to {max(course):,}"
 
     def _rows(self) -> Iterable[tuple[str, ...]]:
         if self.stem:
@@ -108,6 +126,10 @@ class Anatomy:
 MANY_ROWS = 32
 """A table of more blocks than this shows neighbours that are alike in one row."""
 
+FEW_ROWS = 2
+"""Of no more blocks than this nothing is drawn."""
+
+_RIGHT = (0, 6)
 _HEADINGS = ("#", "block", "kind", "length", "in", "out", "parameters", "note")
 
 
