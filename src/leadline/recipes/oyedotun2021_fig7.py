@@ -1,0 +1,46 @@
+"""Fig. 7: condition numbers of the weights along networks of 110 layers, on CIFAR-10 and CIFAR-100.
+
+Reference: Oyedotun, Al Ismaeil, Aouada, Training Very Deep Neural Networks: Rethinking the Role of Skip Connections,
+section 6.2. kappa = sigma_max / sigma_min of every layer's weights after training, by HOSVD.
+Run: leadline reproduce oyedotun2021_fig7 --scale paper (days on a GPU; about five minutes at laptop scale).
+Expect: what the paper says grows with depth in plain networks and stays small with skips. Weights are regular at the
+start, by whatever architecture, so that any difference is one of training.
+Differs: the paper does not say which mode of the HOSVD it prints; ours is the largest over the modes. Those of ResNeXt
+are larger at the start already, as its bottlenecks have square and nearly square matrices. Plain networks are trained
+with batch norm and without. Dotted: the same networks at the start. Laptop: CIFAR-10 only, trained as in
+oyedotun2021_table2; smoke: 20 layers on digits, 13 steps.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from leadline.core.config import Scale
+from leadline.core.study import Unit
+from leadline.core.table import Table
+from leadline.recipes import Made
+from leadline.recipes import _oyedotun2021_depth as depth
+from leadline.recipes._oyedotun2021 import starts, trainings
+from leadline.recipes._oyedotun2021_depth_claims import of_weights
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TASKS = ("cifar10", "cifar100")
+PUBLISHED = Table(net=[], data=[], quantity=[], value=[], source=[])
+"""The figure has no numbers beside its axes."""
+
+
+def runs(scale: Scale) -> Iterator[Unit]:
+    yield from trainings(scale, *TASKS)
+    yield from starts(scale, *TASKS)
+
+
+def table(made: Sequence[Made]) -> Table:
+    return depth.weights(made)
+
+
+def figure(table: Table) -> "Figure":
+    return depth.figure(table, "Fig. 7: weights")
+
+
+CLAIMS = of_weights("section 6.2, Fig. 7")

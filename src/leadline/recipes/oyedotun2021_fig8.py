@@ -1,0 +1,48 @@
+"""Fig. 8: condition numbers of the weights along deep networks, on MNIST and ImageNet.
+
+Reference: Oyedotun, Al Ismaeil, Aouada, Training Very Deep Neural Networks: Rethinking the Role of Skip Connections,
+section 6.2. kappa = sigma_max / sigma_min of every layer's weights after training, by HOSVD; 110 layers on MNIST, 101
+on ImageNet.
+Run: leadline reproduce oyedotun2021_fig8 --scale paper (days on a GPU; about eight minutes at laptop scale).
+Expect: what the paper says grows with depth in plain networks and stays small with skips. Weights are regular at the
+start, by whatever architecture, so that any difference is one of training.
+Differs: the paper does not say which mode of the HOSVD it prints; ours is the largest over the modes. Those of ResNeXt
+are larger at the start already, as its bottlenecks have square and nearly square matrices. Plain networks are trained
+with batch norm and without. Dotted: the same networks at the start. The paper says that it trained no plain network on
+ImageNet, and prints numbers of one (Table 4); ours does. Laptop: networks of 101 layers on CIFAR-10 in the place of
+ImageNet; smoke: 20 layers on digits, 13 steps.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from leadline.core.config import Scale
+from leadline.core.study import Unit
+from leadline.core.table import Table
+from leadline.recipes import Made
+from leadline.recipes import _oyedotun2021_depth as depth
+from leadline.recipes._oyedotun2021 import starts, trainings
+from leadline.recipes._oyedotun2021_depth_claims import of_weights
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TASKS = ("mnist", "imagenet")
+PUBLISHED = Table(net=[], data=[], quantity=[], value=[], source=[])
+"""The figure has no numbers beside its axes."""
+
+
+def runs(scale: Scale) -> Iterator[Unit]:
+    yield from trainings(scale, *TASKS)
+    yield from starts(scale, *TASKS)
+
+
+def table(made: Sequence[Made]) -> Table:
+    return depth.weights(made)
+
+
+def figure(table: Table) -> "Figure":
+    return depth.figure(table, "Fig. 8: weights")
+
+
+CLAIMS = of_weights("section 6.2, Fig. 8")

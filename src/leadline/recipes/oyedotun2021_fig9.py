@@ -1,0 +1,48 @@
+"""Fig. 9: condition numbers of hidden representations along networks of 110 layers, on CIFAR-10 and CIFAR-100.
+
+Reference: Oyedotun, Al Ismaeil, Aouada, Training Very Deep Neural Networks: Rethinking the Role of Skip Connections,
+section 6.2. kappa = sigma_max / sigma_min of a batch of hidden representations after training, layer by layer.
+Run: leadline reproduce oyedotun2021_fig9 --scale paper (days on a GPU; about five minutes at laptop scale).
+Expect: what the paper draws is infinite for the plain network from layer 1 to 70 and finite for ResNet and ResNeXt,
+high in early layers and falling rapidly. The theory of section 4 has representations lose rank the more the deeper they
+are, which is the other way round.
+Differs: the paper says neither over which mode kappa is taken nor what counts as infinite. Ours are two modes, over the
+batch (a column a sample, Definition 2) and over the channels, at boundaries between blocks, on one batch of 64 samples
+in training mode; infinite is a singular value not told from zero in single precision. Plain networks are trained with
+batch norm and without. Dotted: the same networks at the start. Laptop: CIFAR-10 only, trained as in
+oyedotun2021_table2; smoke: 20 layers on digits, 13 steps.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from leadline.core.config import Scale
+from leadline.core.study import Unit
+from leadline.core.table import Table
+from leadline.recipes import Made
+from leadline.recipes import _oyedotun2021_depth as depth
+from leadline.recipes._oyedotun2021 import starts, trainings
+from leadline.recipes._oyedotun2021_depth_claims import of_hidden
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TASKS = ("cifar10", "cifar100")
+PUBLISHED = Table(net=[], data=[], quantity=[], value=[], source=[])
+"""The figure has no numbers beside its axes; what the text says of layers 1 to 70 is in the claims."""
+
+
+def runs(scale: Scale) -> Iterator[Unit]:
+    yield from trainings(scale, *TASKS)
+    yield from starts(scale, *TASKS)
+
+
+def table(made: Sequence[Made]) -> Table:
+    return depth.hidden(made)
+
+
+def figure(table: Table) -> "Figure":
+    return depth.figure(table, "Fig. 9: hidden representations")
+
+
+CLAIMS = of_hidden("section 6.2, Fig. 9", until=70)
