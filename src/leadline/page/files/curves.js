@@ -30,7 +30,7 @@
     range[1] += infinite ? 3 * room : room;
     const top = logarithmic ? 10 ** (range[1] - room) : range[1] - room;
     const layout = L.layout(250);
-    Object.assign(layout.yaxis, { type: logarithmic ? "log" : "linear", range, exponentformat: "power", nticks: 6, ticksuffix: share ? " %" : "" });
+    Object.assign(layout.yaxis, { type: logarithmic ? "log" : "linear", range, exponentformat: "power", nticks: 6, ...(logarithmic ? L.powers(...range) : {}), ticksuffix: share ? " %" : "" });
     Object.assign(layout.xaxis, { title: { text: "step", standoff: 6 }, range: across(told), nticks: 7 });
     layout.shapes = lines.map(({ y }) => ({ type: "line", x0: 0, x1: 1, xref: "paper", y0: y, y1: y, line: { color: L.token("mark"), width: 1, dash: "dash" } }));
     layout.annotations = lines.map(({ y, text }) => ({ text, x: 1, xref: "paper", xanchor: "right", y: logarithmic ? Math.log10(y) : y, yanchor: "bottom", showarrow: false, font: { size: 11 } }));
@@ -78,7 +78,7 @@
   /** Which line is which, where the lines of a run differ by their dashes alone. */
   function legend(view, told) {
     const kinds = new Map(told.filter((one) => one.label && !one.colour).map((one) => [one.label, one.dash]));
-    const words = kinds.size > 1 ? [...kinds].map(([label, dash]) => `${dash ? "dashed" : "solid"}: ${label}`).join(", ") : [...kinds.keys()].join("");
+    const words = kinds.size > 1 ? [...kinds].map(([label, dash]) => `${dash ? (dash.startsWith("2px") ? "dotted" : "dashed") : "solid"}: ${label}`).join(", ") : [...kinds.keys()].join("");
     return told.some((one) => one.y.some((value) => value === Infinity)) ? `${words}; ▲ infinite` : words;
   }
 
@@ -109,9 +109,9 @@
       made.push(curves(view, { title: "Test error", about: view.about("evaluate"), share: error, items: items(view, [["evaluate", "test/accuracy", ""]]) }));
     }
     if (has("generalisation_gap", "gap")) {
-      const points = { factor: 1, offset: 0 }, about = view.about("generalisation_gap");
-      made.push(curves(view, { title: "Error on both splits", about, share: points, items: items(view, [["generalisation_gap", "error/test", "test"], ["generalisation_gap", "error/train", "training", "5px,3px"]]) }));
-      made.push(curves(view, { title: "Generalisation gap", about, share: points, items: items(view, [["generalisation_gap", "gap", "in evaluation mode"], ["generalisation_gap", "gap/training", "in training mode", "5px,3px"]]) }));
+      const points = { factor: 1, offset: 0 }, about = () => view.about("generalisation_gap");
+      made.push(curves(view, { title: "Error on both splits", about: about(), share: points, items: items(view, [["generalisation_gap", "error/test", "test"], ["generalisation_gap", "error/train", "training", "5px,3px"]]) }));
+      made.push(curves(view, { title: "Generalisation gap", about: about(), share: points, items: items(view, [["generalisation_gap", "gap", "in evaluation mode"], ["generalisation_gap", "gap/training", "in training mode", "5px,3px"]]) }));
     }
     return made;
   }
@@ -127,7 +127,7 @@
     const pick = L.el("select", { "aria-label": "Which number over the steps", onchange: () => (view.chosen.set("scalar", pick.value), made.change()) });
     pick.append(...names.map((name) => L.el("option", { value: name, selected: name === now() }, words(name))));
     const of = () => { const [probe, ...rest] = now().split("/"); return items(view, [[probe, rest.join("/"), ""]])(); };
-    const made = curves(view, { title: "Other numbers", controls: [pick], items: of, log: true });
+    const made = curves(view, { title: "Other numbers", about: view.about(() => now().split("/")[0]), controls: [pick], items: of, log: true });
     return [made];
   }
 

@@ -52,7 +52,7 @@
     if (any) data.push({ type: "heatmap", x, y, z: infinite, zmin: 0, zmax: 1, showscale: false, colorscale: [[0, colours.infinite], [1, colours.infinite]], hoverinfo: "skip" });
     const layout = L.layout(300);
     Object.assign(layout.xaxis, view.depthAxis());
-    Object.assign(layout.yaxis, { title: { text: "step", standoff: 4 }, showgrid: false });
+    Object.assign(layout.yaxis, { title: { text: "step", standoff: 4 }, showgrid: false, ...(y.length < 8 ? { tickvals: y } : {}) });
     const said = { x, where, course };
     return {
       data, layout, stops: x, level: view.step,
@@ -123,7 +123,7 @@
     if (!found.length) return { empty: missing(view) };
     const layout = L.layout(250);
     const least = Math.min(...found.flatMap((one) => one.shares.filter((share) => share > 0)), 0.1);
-    Object.assign(layout.yaxis, { type: "log", range: [Math.log10(least) - 0.3, 0.1], exponentformat: "power", nticks: 5, title: { text: "share", standoff: 4 } });
+    Object.assign(layout.yaxis, { type: "log", range: [Math.log10(least) - 0.3, 0.1], ...L.powers(Math.log10(least) - 0.3, 0.1), title: { text: "share", standoff: 4 } });
     Object.assign(layout.xaxis, { title: { text: "eigenvalue", standoff: 6 }, zeroline: true, zerolinecolor: L.token("mark") });
     const data = found.map(({ entry, edges, shares: each }) => {
       const colour = L.colour(entry.number), y = each.map((share) => (share > 0 ? share : null));

@@ -66,13 +66,26 @@
       ? { rising: [[0, "#10213f"], [0.35, "#3f4a7a"], [0.65, "#a08a8c"], [1, "#ffe27a"]], middle: [[0, "#6cb9ff"], [0.5, "#232a33"], [1, "#ffab5e"]], infinite: "#ff5fb0" }
       : { rising: [[0, "#eef3fb"], [0.35, "#a9c1e0"], [0.7, "#4a78ad"], [1, "#0b2a55"]], middle: [[0, "#0b5ea8"], [0.5, "#f3f3f1"], [1, "#b84700"]], infinite: "#c2187f" };
 
+  /** The labels of an axis by powers of ten, between two exponents: powers, or where those are few 1, 2 and 5. */
+  L.powers = function (from, to) {
+    const first = Math.ceil(from - 1e-9), last = Math.floor(to + 1e-9), found = [];
+    const stride = Math.max(1, Math.ceil((last - first) / 5));
+    const steps = last - first >= 2 ? [1] : [1, 2, 5];
+    for (let power = stride > 1 ? Math.ceil(first / stride) * stride : first - 1; power <= last; power += stride)
+      for (const step of steps) if (power + Math.log10(step) >= from && power + Math.log10(step) <= to) found.push(step * 10 ** power);
+    const short = (value) => (value >= 1e-3 && value < 1e5 ? L.number(value) : `10<sup>${minus(Math.round(Math.log10(value)))}</sup>`);
+    return { tickvals: found, ticktext: found.map((value) => (steps.length > 1 ? L.number(value) : short(value))) };
+  };
+
+  const minus = (value) => String(value).replace("-", "−");
+
   /** What every chart's layout starts from. */
   L.layout = function (height) {
     const ink = token("ink-2"), line = token("line");
     const axis = { gridcolor: line, linecolor: line, zeroline: false, tickfont: { size: 11.5 }, ticks: "outside", ticklen: 3, tickcolor: line, fixedrange: L.coarse };
     return {
       height,
-      margin: { l: 56, r: 14, t: 8, b: 40 },
+      margin: { l: 56, r: 22, t: 8, b: 40 },
       font: { family: token("font") || "system-ui, sans-serif", size: 12, color: ink },
       paper_bgcolor: "rgba(0,0,0,0)",
       plot_bgcolor: "rgba(0,0,0,0)",

@@ -77,7 +77,7 @@
       data, layout,
       stops: runs[0].x,
       label: `${runs.map((run) => run.entry.run.name).join(", ")}. Arrow keys go from ${runs[0].where.axis} to ${runs[0].where.axis}.`,
-      caption: caption(view, runs),
+      caption: [panel.together ? panel.names.map((name, k) => `${k ? "dashed" : "solid"}: ${L.reading(panel.probe, name)}`).join(", ") : "", caption(view, runs)].filter(Boolean).join(" · "),
       read: ({ x }) => read(view, panel, runs, x),
       point: (told) => view.point(told && told.x),
       pick: (place) => place && view.pick(place.x),
@@ -123,7 +123,7 @@
     to += room;
     if (infinite || (log && low <= 0)) to += (to - from) * 0.1;
     const at = (share) => from + share * (to - from);
-    const axis = { type: log ? "log" : "linear", range: [from, to], exponentformat: "power", nticks: 6 };
+    const axis = { type: log ? "log" : "linear", range: [from, to], exponentformat: "power", nticks: 6, ...(log ? L.powers(from, to) : {}) };
     const put = (share) => (log ? 10 ** at(share) : at(share));
     return { axis, infinite, top: at(TOP), high: put(TOP), bottom: put(0.03), draw: (value) => (Number.isFinite(value) && (!log || value > 0) ? value : null), log };
   }
@@ -187,7 +187,7 @@
     return [trace("min", thin), trace("max", thin), ...outer, ...inner, trace("p50", { line: { width: 1.8, color: colour, dash: L.dash(count > 1 ? run.entry.number : 0) } })];
   }
 
-  const edge = (text, y) => ({ text, x: 0, xref: "paper", xanchor: "right", xshift: -8, y, yref: "y", showarrow: false, font: { size: 15, color: L.token("ink") } });
+  const edge = (text, y) => ({ text, x: 1, xref: "paper", xanchor: "left", xshift: 2, y, yref: "y", showarrow: false, font: { size: 15, color: L.token("ink") } });
 
   /** Dotted lines where the shape or the skip changes. */
   function transitions(view) {
@@ -207,14 +207,15 @@
 
   /** When the numbers were read, where that is not the step of the slider, and how they were. */
   function caption(view, runs) {
-    const told = new Set();
+    const told = new Map();
     for (const { entry, series } of runs) {
       const { course, index } = series[0], step = course.steps[index];
       const general = course.notes.find((note) => (!note.at || note.at.includes(index)) && (note.places.includes(-1) || note.places.length === course.places));
       const parts = [step === view.step ? "" : `read at step ${L.whole(step)}`, general ? general.text : ""].filter(Boolean);
-      if (parts.length) told.add(`${view.alone() || runs.length === 1 ? "" : `${entry.run.name}: `}${parts.join(" · ")}`);
+      const text = parts.join(" · ");
+      told.set(text, [...(told.get(text) || []), entry.run.name]);
     }
-    return [...told].join("; ");
+    return [...told].filter(([text]) => text).map(([text, names]) => (told.size === 1 ? text : `${names.join(", ")}: ${text}`)).join("; ");
   }
 
   /** What is said of the place nearest to x, of every run. */

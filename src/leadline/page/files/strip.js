@@ -69,7 +69,7 @@
     const blocks = L.depth.blocks(run), changes = blocks.filter((block) => block.transition).length;
     const skips = blocks.filter((block) => block.length > 0).length;
     const said = [L.plural(blocks.length, "block"), changes ? L.plural(changes, "transition") : "no transition", skips ? `${L.whole(skips)} with a skip` : "no skips"];
-    return [L.el("span", { class: "quiet" }, `${said.join(", ")}. Point at a block, or press it to keep it.`)];
+    return [L.el("span", { class: "quiet" }, `${said.join(", ")}. `, L.el("span", { class: "hint" }, "Point at a block, or press it to keep it."))];
   }
 
   /** Name, kind and shapes of a block, and its numbers at this step. */
