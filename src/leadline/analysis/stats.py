@@ -26,7 +26,8 @@ class Spread:
 
     def __str__(self) -> str:
         lost = f", {self.lost} not finite" if self.lost else ""
-        return f"{self.mean:.4g} ± {self.std:.2g} (n = {self.count}{lost})"
+        deviation = f" ± {self.std:.2g}" if self.count > 1 else ""
+        return f"{self.mean:.4g}{deviation} (n = {self.count}{lost})"
 
 
 def spread(values: ArrayLike) -> Spread:

@@ -1,10 +1,11 @@
 """What the recipes on norm preservation share: networks, trainings of every scale, what is read of them.
 
-Depth is that of the pre-activation ResNet; the ProcResNet beside it has two layers more. At the paper's scale figures
-and Table 1 train for 100 epochs at one rate and the tables of errors for 300 with their schedule. Below it every
-network is trained once: figures and Table 1 look at the epochs before the rate first drops, tables at the end.
+Depth is that of the pre-activation ResNet; the ProcResNet beside it has two layers more. At the paper's scale Figs 3
+and 4 and Table 1 train for 100 epochs at one rate, Fig. 5 and the tables of errors for 300 with their schedule. Below
+it every network is trained once: the former look at the epochs before the rate first drops, the latter at all.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline.analysis.claims import below
+from leadline.analysis.verdict import Verdict, judge, undecided
 from leadline.core import presets
 from leadline.core.config import RunConfig, Scale
 from leadline.core.study import Study
@@ -46,11 +49,13 @@ COMPARED = ("plain", "resnet", "procresnet")
 
 @dataclass(frozen=True, kw_only=True)
 class Size:
-    """Depths, data and length of the trainings of a scale; ratios are read every `ratios` steps."""
+    """Data and length of the trainings of a scale; ratios are read every `ratios` steps.
 
-    depths: tuple[int, ...]
-    tabled: int
-    seeds: Mapping[int, int]
+    `watched` and `tabled` say how many seeds each depth has where networks are watched and where errors are compared.
+    """
+
+    watched: Mapping[int, int]
+    tabled: Mapping[int, int]
     data: Mapping[str, Any]
     samples: int
     batch: int
@@ -58,6 +63,7 @@ class Size:
     milestones: tuple[int, ...]
     ratios: int
     compared: int
+    precision: str = "fp32"
     model: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -67,9 +73,8 @@ class Size:
 
 SIZES: dict[Scale, Size] = {
     "smoke": Size(
-        depths=(20, 29),
-        tabled=20,
-        seeds={20: 1, 29: 1},
+        watched={20: 1, 29: 1},
+        tabled={20: 1},
         data={"name": "digits", "args": {"train": 256, "test": 128}, "augment": "none"},
         samples=256,
         batch=32,
@@ -80,9 +85,8 @@ SIZES: dict[Scale, Size] = {
         model={"widths": [2, 4, 8]},
     ),
     "laptop": Size(
-        depths=(20, 83, 164),
-        tabled=83,
-        seeds={20: 3, 83: 2, 164: 1},
+        watched={20: 3, 83: 3, 164: 1},
+        tabled={83: 3, 164: 1},
         data={"name": "cifar10", "args": {"train": 3000, "test": 1000, "pool": 2}},
         samples=3000,
         batch=64,
@@ -90,12 +94,12 @@ SIZES: dict[Scale, Size] = {
         milestones=(6, 7),
         ratios=8,
         compared=8,
+        precision="bf16",
         model={"widths": [8, 16, 32]},
     ),
     "paper": Size(
-        depths=(20, 83, 164),
-        tabled=164,
-        seeds={20: 10, 83: 10, 164: 10, 1001: 1},
+        watched={20: 10, 83: 10, 164: 10},
+        tabled={164: 5, 1001: 1},
         data={"name": "cifar10"},
         samples=50_000,
         batch=128,
@@ -136,7 +140,7 @@ def training(net: str, depth: int, seed: int, scale: Scale, *, whole: bool = Fal
         "model": {"name": model_name(net, depth), "args": dict(size.model)},
         "data": preset["data"] | dict(size.data) | {"batch_size": size.batch} | ({"name": data} if data else {}),
         "schedule": constant if short else preset["schedule"] | {"milestones": list(size.milestones)},
-        "training": {"epochs": WATCHED if short else size.epochs},
+        "training": {"epochs": WATCHED if short else size.epochs, "precision": size.precision},
         "projection": {"every": EVERY} if NETS[net][3] else None,
         "probes": [f"gradient_norm_ratio(stem=true)@every:{size.ratios}", gap],
         "seed": seed,
@@ -146,11 +150,18 @@ def training(net: str, depth: int, seed: int, scale: Scale, *, whole: bool = Fal
 
 def watched(scale: Scale, *, seeds: int = 10) -> Iterator[RunConfig]:
     """The trainings of Figs 3 and 4 and Table 1."""
-    size = SIZES[scale]
-    for depth in size.depths:
+    for depth, count in SIZES[scale].watched.items():
         for net in COMPARED:
-            for seed in range(min(seeds, size.seeds[depth])):
+            for seed in range(min(seeds, count)):
                 yield training(net, depth, seed, scale)
+
+
+def tabled(scale: Scale, nets: Sequence[str], *, data: str = "") -> Iterator[RunConfig]:
+    """The trainings of tables of errors; `data` stands in the place of the scale's own."""
+    for depth, count in SIZES[scale].tabled.items():
+        for net in nets:
+            for seed in range(count):
+                yield training(net, depth, seed, scale, whole=True, data=data)
 
 
 def counting(nets: Sequence[tuple[str, int]], classes: int) -> Study:
@@ -197,6 +208,27 @@ def best_error(one: Made) -> float:
     """The least test error over all epochs, in percent, which is what the release reports; nan if it diverged."""
     accuracy = one.readings("test/accuracy")["value"]
     return float("nan") if one.diverged or not len(accuracy) else float(100 * (1 - accuracy.max()))
+
+
+def at_every_depth(table: Table, value: str, first: str, second: str, *, of: str) -> Verdict:
+    """The claim that a column is less for one net than for another at every depth that has both.
+
+    It fails if it fails at one depth; it holds if it holds at all. Measured is the largest difference.
+    """
+    common = [depth for depth in depths(table, first) if depth in depths(table, second)]
+    found = {
+        depth: below(*(table.where(net=net, depth=depth)[value].tolist() for net in (first, second)))
+        for depth in common
+    }
+    if not found:
+        return undecided(f"no depth has both {NAMES[first]} and {NAMES[second]}")
+    note = f"{of}: " + "; ".join(f"{depth}: {each.note}" for depth, each in found.items())
+    outcomes = {each.outcome for each in found.values()}
+    worst = max((each.measured for each in found.values() if math.isfinite(each.measured)), default=math.nan)
+    least = min(each.seeds for each in found.values())
+    if "fails" not in outcomes and "undecided" in outcomes:
+        return undecided(note, measured=worst, seeds=least)
+    return judge("fails" not in outcomes, worst, seeds=least, note=note)
 
 
 def depths(table: Table, net: str) -> list[int]:

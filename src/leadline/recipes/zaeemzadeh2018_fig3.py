@@ -7,8 +7,8 @@ Expect: plain networks drift from one, the more the deeper they are; identity bl
 one, the closer the deeper; in deep ResNets only the transitions stand out, in ProcResNet only the stem.
 Differs: ratios are those of one batch each, read several times an epoch. The projection is the exact one, not the
 iteration of eq. (9) followed by a crop; zaeemzadeh2018_stem_fault compares them. The laptop scale has half the
-width, 3,000 images of 16 x 16 pixels (means of four), batches of 64 and six epochs; the smoke scale the digits
-that come with the package and depths 20 and 29.
+width, 3,000 images of 16 x 16 pixels (means of four), batches of 64 in bfloat16 and six epochs; the smoke scale the
+digits that come with the package and depths 20 and 29.
 """
 
 from collections.abc import Iterator, Sequence
