@@ -1,7 +1,7 @@
 """Positive numbers along the depth of networks, one curve a network; infinite ones as bars on a strip of their own."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -14,7 +14,7 @@ from leadline.figures.series import band
 from leadline.figures.style import blank
 
 Numbers = NDArray[np.float64]
-FAINT = {"linewidth": 1.0, "linestyle": (0, (1, 1.5)), "alpha": 0.9}
+FAINT: dict[str, Any] = {"linewidth": 1.0, "linestyle": (0, (1, 1.5)), "alpha": 0.9}
 
 
 class Pair(NamedTuple):
@@ -58,15 +58,15 @@ def draw(
     strip.spines["left"].set_visible(False)
 
 
-def _curve(panel: Axes, rows: Table, x: str, y: str, style: dict[str, object]) -> None:
+def _curve(panel: Axes, rows: Table, x: str, y: str, style: dict[str, Any]) -> None:
     at, values = rows[x].astype(float), rows[y].astype(float)
     places = np.unique(at)
     found = [values[at == place] for place in places]
     middle, low, high = np.array([band(each[np.isfinite(each)], log=True) for each in found]).T
     shown = np.where([bool(np.isinf(each).any()) for each in found], np.nan, middle)
-    panel.plot(places, shown, **{"linewidth": 1.5, **style})  # type: ignore[arg-type]
+    panel.plot(places, shown, **{"linewidth": 1.5, **style})
     if np.isfinite(low).any():
-        panel.fill_between(places, low, high, color=str(style["color"]), alpha=0.2, linewidth=0)
+        panel.fill_between(places, low, high, color=style["color"], alpha=0.2, linewidth=0)
 
 
 def stretches(x: Numbers, marked: NDArray[np.bool_]) -> list[tuple[float, float]]:
@@ -90,5 +90,5 @@ def legend(figure: Figure, colours: Mapping[str, str], *, notes: Mapping[str, st
         Line2D([], [], color=colour, linewidth=2, label=f"{name} ({notes[name]})" if notes.get(name) else name)
         for name, colour in colours.items()
     ]
-    dotted = [Line2D([], [], color="0.3", label=faint, **FAINT)] * bool(faint)  # type: ignore[arg-type]
+    dotted = [Line2D([], [], color="0.3", label=faint, **FAINT)] * bool(faint)
     figure.legend(handles=[*handles, *dotted], loc="outside lower center", ncols=3)

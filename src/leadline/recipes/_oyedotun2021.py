@@ -62,8 +62,8 @@ RATE = 0.1
 """The largest of the range that the paper gives."""
 SEARCHED: dict[Scale, tuple[float, ...]] = {"smoke": (), "laptop": (0.01, 0.001), "paper": (0.01, 0.001, 0.0001)}
 """Other rates at which plain networks are tried, as the paper's search over hyperparameters found none that works."""
-UNCHANGED = 1e-30
-"""A learning rate at which a step changes no weight: such a run reads the network as it was initialised."""
+UNCHANGED = 1e-300
+"""A rate that is zero in single precision: such a run reads the network as it was initialised."""
 
 
 def here(task: str, scale: Scale) -> Task:

@@ -77,12 +77,8 @@ def figure(table: Table, title: str, words: str) -> "Figure":
             for net in COMPARED:
                 rows = table.where(net=net, curve=curve)
                 if rows.height:
-                    style: dict[str, Any] = {
-                        "color": COLOURS[net],
-                        "label": net if curve == "loss" else "",
-                        "marker": "",
-                    }
-                    series.draw(panel, rows, x="step", y="value", log=curve == "loss", **style)
+                    look: dict[str, Any] = {"color": COLOURS[net], "linestyle": LINES[net], "marker": ""}
+                    series.draw(panel, rows, x="step", y="value", log=curve == "loss", **look)
                     _ends(panel, rows.where(outcome="diverged"), COLOURS[net])
             panel.set(xlabel="step", ylabel=f"{words} {curve}" + ", %" * (curve == "accuracy"))
         panels[0].yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))

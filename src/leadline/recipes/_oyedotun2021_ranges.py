@@ -49,9 +49,10 @@ def _of_run(one: Made, probe: str, layer: str) -> Table:
         {name: float(values[k]) for name, values in columns.items()} | {"part": WAY, "step": step}
         for k, step in enumerate(steps)
     ]
-    if rows:
+    reach = np.maximum(-columns["least"], columns["largest"])
+    if np.isfinite(reach).any():
         widest = {name: _pick(name, values) for name, values in columns.items()}
-        rows.append(widest | {"part": WHOLE, "step": steps[-1]})
+        rows.append(widest | {"part": WHOLE, "step": steps[int(np.nanargmax(reach))]})
     key = keys(one) | {"outcome": one.outcome.get("outcome", ""), "place": place(one), "layer": layer}
     return Table.from_rows([key | row for row in rows], COLUMNS)
 
@@ -81,6 +82,7 @@ def figure(table: Table, ranges: Ranges, title: str, ylabel: str) -> "Figure":
     from leadline.figures import fans
     from leadline.figures.style import blank, styled
 
+    marked = {layer: [e for (_, at), pair in ranges.items() if at == layer for e in pair] for layer in (EARLY, LATE)}
     first = table.where(seed=0, part=WAY, place=table["place"][0])
     with styled():
         drawn = blank(width=1.0 + 2.1 * len(COMPARED), height=5.2)
@@ -91,12 +93,13 @@ def figure(table: Table, ranges: Ranges, title: str, ylabel: str) -> "Figure":
                 ends = ranges.get((net.removesuffix(", no norm"), layer), ())
                 if rows.height:
                     fans.draw(panel, rows, x="step", colour=COLOURS[net], marked=[e for e in ends if np.isfinite(e)])
-            fans.share_scale(line, shown)
+            fans.share_scale(line, shown, marked=marked[layer])
             line[0].set_ylabel(f"{ylabel}, layer {layer_number(layer, int(table['depth'][0]))}")
         for panel, net in zip(grid[0], COMPARED, strict=True):
             panel.set_title(net, fontsize="medium")
         for panel in grid[1]:
             panel.set_xlabel("step")
+        fans.legend(drawn, marked="published" if ranges else "")
         drawn.suptitle(f"{title}: {table['place'][0]}", x=0.01, ha="left", fontsize="medium")
     return drawn
 
@@ -107,7 +110,8 @@ def widest(table: Table, net: str, layer: str, *, inner: bool = False) -> tuple[
     names = ("p01", "p99") if inner else ("least", "largest")
     low, high = (_pick(name, rows[name].astype(float)) if rows.height else float("nan") for name in names)
     lost = rows.height > 0 and "diverged" in rows["outcome"].tolist()
-    return low, high, f"{net} {low:.3g} to {high:.3g}" + " until it diverged" * lost, seeds(rows)
+    said = f"{net} {low:.3g} to {high:.3g}" + f", widest at step {rows['step'][0]}" * (rows.height == 1)
+    return low, high, said + "; it diverged" * lost, seeds(rows)
 
 
 def reaches(net: str, layer: str, bound: float, *, inner: bool = False) -> Test:

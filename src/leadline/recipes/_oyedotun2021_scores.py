@@ -76,6 +76,7 @@ def figure(table: Table, numbers: Published, title: str) -> "Figure":
             marked = {net: value for net, value in marked.items() if net != "ResNet, no norm"}
             dots.draw(panel, table, y="net", x=quantity, colours=COLOURS, marked=marked, missing="diverged")
             panel.set(xlim=(-3, 103), xlabel=f"{quantity.replace('_', ' ')}, %")
+        drawn.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
         data = " and ".join(NAMES[name] for name in dict.fromkeys(table["data"].tolist()))
         depths = " and ".join(str(depth) for depth in sorted(set(table["depth"].tolist())))
         drawn.suptitle(f"{title}: {data}, {depths} layers", x=0.01, ha="left", fontsize="medium")
