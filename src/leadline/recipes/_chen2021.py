@@ -148,3 +148,10 @@ def read_name(model: str) -> tuple[str, str]:
     )
     stands = {name: net for size in SIZES.values() for net, (name, _) in size.nets.items()}
     return stands[model.removeprefix(before)], ending
+
+
+def called(rows: Table) -> str:
+    """The architecture that rows are of and, where another stands in for it, that one on a second line."""
+    net, model = str(rows["net"][0]), str(rows["model"][0])
+    here = model.removeprefix(ENDINGS[rows["ending"][0]])
+    return net if here == NETS[net] else f"{net}\n(here {here})"

@@ -7,7 +7,7 @@ from leadline.analysis.claims import Claim, Test, below
 from leadline.analysis.stats import mean_of, seeds
 from leadline.analysis.verdict import Verdict, at_most, judge, undecided
 from leadline.core.table import Table
-from leadline.recipes._chen2021 import COLOURS, ENDINGS, NETS
+from leadline.recipes._chen2021 import COLOURS, ENDINGS, NETS, called
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -47,8 +47,7 @@ def figure(table: Table, printed: Printed, title: str) -> "Figure":
             rows = runs.where(net=net)
             marked = {ending: float(entries(printed)[net, ending][0]) for ending in ENDINGS}
             dots.draw(panel, rows, y="ending", x="test_accuracy", colours=COLOURS, marked=marked, missing="diverged")
-            stands = rows["model"][0].removeprefix(ENDINGS[rows["ending"][0]])
-            panel.set_title(net + f"\n(here {stands})" * (stands != NETS[net]), fontsize="medium")
+            panel.set_title(called(rows), fontsize="medium")
             panel.set(xlim=(0, 102), xlabel="test accuracy, %")
         drawn.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
         data = ", ".join(dict.fromkeys(runs["data"].tolist()))

@@ -1,5 +1,6 @@
 """Final losses at the best learning rate, as in Figs 7 and 8 of Li et al.: the rate is that of the least mean."""
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 COLUMNS = ("seed", "loss", "excess", "rate", "spread")
 BASICALLY_THE_SAME = 1.1
 """Losses that differ by at most this factor over the rates: no rate is then the best one."""
+LINES = ("-", (0, (5, 3)), (0, (1.5, 2)), (3, (5, 3, 1.5, 3)), (0, (8, 6)))
 Numbers = NDArray[np.float64]
 
 
@@ -44,14 +46,17 @@ def deepest(table: Table) -> Table:
 def draw_best(table: Table, *, y: str, ylabel: str, nets: Mapping[str, str]) -> "Figure":
     """The losses on the left, the rates on the right but where all are as good."""
     from leadline.figures import series
-    from leadline.figures.style import styled
+    from leadline.figures.style import COLOURS, styled
 
     depths = sorted(set(table["depth"].tolist()))
     told = table.select(table["spread"] > BASICALLY_THE_SAME)
     with styled():
         drawn, (left, right) = series.panels(2, width=3.7, height=3.4)
         series.draw(left, table, x="depth", y=y, by="net", names=nets, log=True)
-        series.draw(right, told, x="depth", y="rate", by="net", names=nets, log=True)
+        # nets often share a rate: with a line style each, none of them hides another
+        for net, colour, line in zip(nets, COLOURS, itertools.cycle(LINES), strict=False):
+            style = {"color": colour, "linestyle": line, "marker": "o" if line == LINES[0] else ""}
+            series.draw(right, told, x="depth", y="rate", by="net", names={net: nets[net]}, log=True, **style)
         left.set(title="final loss at the best rate", ylabel=ylabel)
         right.set(title="best learning rate", ylabel="learning rate")
         for panel in (left, right):

@@ -22,7 +22,7 @@ from leadline.core.config import Scale
 from leadline.core.study import Unit
 from leadline.core.table import Table
 from leadline.recipes import Made
-from leadline.recipes._chen2021 import COLOURS, ENDINGS, LOWER, RATE, SIZES, training
+from leadline.recipes._chen2021 import COLOURS, ENDINGS, LOWER, RATE, SIZES, called, training
 from leadline.recipes._chen2021 import table as shared_table
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 COMPARED = ("ResNet-20", "ResNet-110")
 BETWEEN = 0.05
 """The other rate at which the paper saw ResNEsts explode."""
+RATES = (LOWER, BETWEEN, RATE)
 PUBLISHED = Table(net=[], ending=[], rate=[], quantity=[], value=[], source=[])
 """The paper does not compare at equal rates."""
 
@@ -50,18 +51,30 @@ def table(made: Sequence[Made]) -> Table:
 
 
 def figure(table: Table) -> "Figure":
-    from leadline.figures import dots
+    from leadline.figures import series
     from leadline.figures.style import styled
 
-    shown = [
-        (net, rate) for net in COMPARED for rate in (LOWER, BETWEEN, RATE) if table.where(net=net, rate=rate).height
-    ]
+    nets = [net for net in COMPARED if table.where(net=net).height]
     with styled():
-        drawn, panels = dots.panels(max(1, len(shown)), rows=len(ENDINGS) + 1, width=1.5)
-        for panel, (net, rate) in zip(panels, shown, strict=False):
-            rows = table.where(net=net, rate=rate)
-            dots.draw(panel, rows, y="ending", x="test_accuracy", colours=COLOURS, missing="diverged")
-            panel.set(title=f"{net},\nrate {rate:g}", xlabel="accuracy, %", xlim=(0, 102))
+        drawn, panels = series.panels(max(1, len(nets)), height=3.4, width=3.5 if len(nets) > 1 else 4.8)
+        for panel, net in zip(panels, nets, strict=False):
+            rows = table.where(net=net)
+            panel.set(xscale="log", xlim=(LOWER / 1.4, RATE * 1.4), xlabel="learning rate")
+            panel.set_title(called(rows), fontsize="medium")
+            panel.set_xticks(RATES, labels=[f"{rate:g}" for rate in RATES])
+            panel.minorticks_off()
+            for ending, colour in COLOURS.items():
+                own = rows.where(ending=ending)
+                series.draw(panel, own, x="rate", y="test_accuracy", by="ending", names={ending: ending}, color=colour)
+                lost = own.where(outcome="diverged")["rate"]
+                if len(lost):
+                    low = panel.get_xaxis_transform()
+                    panel.plot(lost, [0.04] * len(lost), "x", color=colour, transform=low, markersize=8)
+        if diverged(table):
+            panels[0].plot([], [], "x", color="0.4", label="diverged")
+        panels[0].set_ylabel("test accuracy, %")
+        handles, labels = panels[0].get_legend_handles_labels()
+        drawn.legend(handles, labels, loc="outside lower center", ncols=3)
     return drawn
 
 

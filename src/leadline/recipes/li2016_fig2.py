@@ -71,7 +71,7 @@ def figure(table: Table) -> "Figure":
             for epoch, mark in zip(falls(table), MARKS, strict=False):
                 norm = mean_of(table, "norm", depth=depth, epoch=epoch)
                 panel.plot(epoch, norm, mark, color=colour, markersize=6)
-        panel.set(title="pre-activation ResNets, CIFAR-10", xlabel="epoch", ylabel="average Frobenius norm")
+        panel.set(title="pre-activation ResNets", xlabel="epoch", ylabel="average Frobenius norm")
         panel.legend()
     return drawn
 

@@ -75,14 +75,15 @@ def figure(table: Table) -> "Figure":
         left.legend()
         run = table.where(part="dynamics")
         if run.height:
-            (index,) = right.plot(run["epoch"], run["index"], color=COLOURS[2], label="index")
+            right.plot(run["epoch"], run["index"], color=COLOURS[2])
             other = right.twinx()
             other.spines["right"].set_visible(True)
             other.grid(visible=False)
-            (slope,) = other.plot(run["epoch"], run["gradient"], color=COLOURS[3], linestyle="--", label="gradient")
-            other.set(ylabel="norm of the gradient", ylim=(0, None))
-            right.set(title="one run, 2-shortcut", xlabel="epoch", ylabel="index")
-            right.legend(handles=[index, slope], loc="lower left")
+            other.plot(run["epoch"], run["gradient"], color=COLOURS[3], linestyle="--")
+            other.set(ylim=(0, None))
+            other.set_ylabel("norm of the gradient (dashed)", color=COLOURS[3])
+            right.set(title="one run, 2-shortcut", xlabel="epoch")
+            right.set_ylabel("index (solid)", color=COLOURS[2])
     return drawn
 
 
