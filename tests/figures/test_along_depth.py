@@ -51,9 +51,10 @@ def test_strip_has_a_bar_on_a_row_of_its_own_where_a_network_is_infinite(
     drawn: tuple[Figure, along_depth.Pair],
 ) -> None:
     _, (strip, _) = drawn
-    bars = {line.get_color(): line for line in strip.get_lines() if line.get_color() in COLOURS.values()}
-    ends = {net: (list(bars[colour].get_xdata()), set(bars[colour].get_ydata())) for net, colour in COLOURS.items()}
-    assert ends == {"one": ([1, 1], {0}), "other": ([3, 3], {1})}
+    bars = {width: [bar for bar in strip.get_lines() if bar.get_linewidth() == width] for width in (3.0, 1.0)}
+    for drawn_bars, shift in zip(bars.values(), (0, 0.35), strict=True):
+        found = {str(bar.get_color()): (list(bar.get_xdata()), set(bar.get_ydata())) for bar in drawn_bars}
+        assert found == {COLOURS["one"]: ([1, 1], {shift}), COLOURS["other"]: ([3, 3], {1 + shift})}
     assert [label.get_text() for label in strip.get_yticklabels()] == ["infinite"]
 
 

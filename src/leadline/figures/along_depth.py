@@ -27,7 +27,7 @@ class Pair(NamedTuple):
 def pairs(rows: int, columns: int, *, width: float = 3.7, height: float = 3.0) -> tuple[Figure, list[list[Pair]]]:
     """Rows and columns of panels, each with its strip, that share their axes."""
     figure = blank(width=max(width * columns + 0.4, 5.4), height=height * rows + 0.4)
-    axes = figure.subplots(2 * rows, columns, squeeze=False, sharex=True, height_ratios=[1, 5] * rows)
+    axes = figure.subplots(2 * rows, columns, squeeze=False, sharex=True, height_ratios=[1, 4.5] * rows)
     for panel in axes[1::2].flat[1:]:
         panel.sharey(axes[1, 0])
     return figure, [[Pair(*axes[2 * row : 2 * row + 2, column]) for column in range(columns)] for row in range(rows)]
@@ -37,20 +37,20 @@ def draw(
     pair: Pair, table: Table, *, x: str, y: str, by: str, colours: Mapping[str, str], faint: Table | None = None
 ) -> None:
     """One curve for each name in `colours` that the column `by` has: the geometric mean over rows that share x, with
-    one standard deviation of the logarithms. Where a row is infinite the strip has a bar. `faint` is drawn dotted.
+    one standard deviation of the logarithms. Where a row is infinite the strip has a bar. `faint` is drawn dotted, and
+    as a thin bar.
     """
     strip, panel = pair
     panel.set_yscale("log")
     for row, (name, colour) in enumerate(colours.items()):
         strip.axhline(row, color="0.9", linewidth=0.8, zorder=0)
-        for part, style in ((faint, FAINT), (table, {})):
-            rows = part.where(**{by: name}) if part is not None else None
-            if rows is not None and rows.height:
+        for part, style, place, width in ((faint, FAINT, row + 0.35, 1.0), (table, {}, row, 3.0)):
+            rows = Table() if part is None else part.where(**{by: name})
+            if rows.height:
                 _curve(panel, rows, x, y, {"color": colour, **style})
-        rows = table.where(**{by: name})
-        for start, end in stretches(rows[x].astype(float), np.isinf(rows[y].astype(float))) if rows.height else ():
-            strip.plot([start, end], [row, row], color=colour, linewidth=3, marker="s", markersize=2)
-    strip.set(ylim=(len(colours) - 0.4, -0.6))
+                for ends in stretches(rows[x].astype(float), np.isinf(rows[y].astype(float))):
+                    strip.plot(ends, [place, place], color=colour, linewidth=width, marker="s", markersize=width - 0.8)
+    strip.set(ylim=(len(colours) - 0.25, -0.6))
     strip.set_yticks([(len(colours) - 1) / 2], labels=["infinite"])
     strip.tick_params(length=0, labelbottom=False)
     strip.grid(visible=False)
