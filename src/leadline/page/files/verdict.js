@@ -36,7 +36,7 @@
   /** One cause: the sentence first, then the numbers that show it, what follows from it, and what to do. */
   function finding(view, entry, one, root = false) {
     const card = (entry.run.rules || {})[one.id];
-    const why = card && L.why(`about ${one.id}`, () => L.explain({ ...card, title: `${one.id}: ${card.title}` }));
+    const why = card && L.why(one.id, () => L.explain({ ...card, title: `${one.id}: ${card.title}` }));
     const head = L.el("h3", {}, root ? L.el("span", { class: "eyebrow" }, "Root cause") : null, sentence(one.title).replace(/\.$/, ""), " ", L.el("span", { class: `chip severity-${one.severity}` }, one.id), why);
     const evidence = (one.evidence || []).length ? L.el("ul", { class: "evidence" }, one.evidence.map((line) => L.el("li", {}, sentence(line)))) : null;
     const follows = (one.consequences || []).map((each) => L.el("p", { class: "follows" }, L.el("span", { class: "quiet" }, "Follows from it: "), each.title, " ", L.el("span", { class: `chip severity-${each.severity}` }, each.id), each.evidence && each.evidence.length ? L.el("span", { class: "quiet" }, ` ${sentence(each.evidence[0])}`) : null));
