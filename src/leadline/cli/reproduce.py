@@ -5,8 +5,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import tyro
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -17,6 +18,7 @@ from leadline.cli._words import parse, print_json
 from leadline.core.config import Scale
 from leadline.core.errors import UsageError
 from leadline.core.study import Unit
+from leadline.core.table import Table as Rows
 from leadline.recipes import select
 from leadline.recipes._keep import keep
 from leadline.recipes._reproduce import Plan, concluded
@@ -39,7 +41,7 @@ class Reproduce:
     """smoke (seconds), laptop (minutes a recipe on one core), paper (as published; mostly for GPUs)"""
     workers: int | None = None
     """processes, each with one torch thread; as many as cores when not given, 0 for this process alone"""
-    out: Path = Path("reproduced")
+    out: Annotated[Path, tyro.conf.arg(aliases=("-o",))] = Path("reproduced")
     """the folder of runs and results"""
     keep: Path | None = None
     """also copies the small part of every result there (table, figure, ledger, versions), by recipe and scale"""
@@ -79,7 +81,7 @@ def run(words: Sequence[str]) -> int:
 def made(plan: Plan, options: Reproduce, screen: Console, failed: dict[str, str]) -> Iterator[Result]:
     """Results as recipes get complete; nothing is executed and no torch imported where all runs are there."""
     if not plan.left:
-        yield from concluded(plan, ((identity, "") for identity in plan.units))
+        yield from concluded(plan, ((identity, "") for identity in plan.units), failed)
         return
     from leadline.execute.pool import execute
     from leadline.execute.run_one import Settings
@@ -92,11 +94,9 @@ def made(plan: Plan, options: Reproduce, screen: Console, failed: dict[str, str]
             units = list(plan.units.values())
             for outcome in execute(units, plan.root, workers=workers, settings=settings, progress=gauge):
                 gauge.ended(outcome.unit, outcome.error)
-                if outcome.error:
-                    failed[outcome.unit.identity] = outcome.error
                 yield outcome.unit.identity, outcome.error
 
-        yield from concluded(plan, ended())
+        yield from concluded(plan, ended(), failed)
 
 
 @dataclass
@@ -182,7 +182,7 @@ def show(results: Sequence[Result], plan: Plan, failed: dict[str, str]) -> None:
     for result in results:
         if result.comparison.height:
             console.print(f"\n{result.name}: published and ours", markup=False)
-            console.print(str(result.comparison), markup=False, soft_wrap=True)
+            console.print(beside(result.comparison))
     for identity, error in failed.items():
         console.print(f"[red]failed[/red] {identity}: ", end="")
         console.print(error, markup=False, soft_wrap=True)
@@ -209,6 +209,23 @@ def ledger(results: Sequence[Result]) -> Table:
                 _escaped(verdict.note),
             )
     return table
+
+
+def beside(comparison: Rows) -> Table:
+    """Every published number with ours; a dash where no run of ours agrees with its keys."""
+    table = Table(box=None, pad_edge=False)
+    for name in comparison:
+        number = name in ("published", "ours", "std", "seeds")
+        table.add_column(name, justify="right" if number else "left", no_wrap=True)
+    for row in comparison.rows():
+        table.add_row(*(_escaped(_cell(value)) for value in row.values()))
+    return table
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}" if value == value else "-"
+    return "" if value is None else str(value)
 
 
 def _escaped(text: str) -> str:

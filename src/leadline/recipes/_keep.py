@@ -17,11 +17,11 @@ PACKAGES = ("torch", "numpy")
 
 
 def keep(result: Result, made: Path, runs: Path, into: Path) -> Path | None:
-    """Copies a result into `into/RECIPE/SCALE.*`; nothing is kept of a recipe of which no run has finished.
+    """Copies a result into `into/RECIPE/SCALE.*`; nothing is kept of a recipe that has no figure.
 
     `made` is the folder of the result's files, `runs` that of its runs, from which versions and dates come.
     """
-    if not result.runs:
+    if not (made / "figure.svg").exists():
         return None
     folder = into / result.name
     folder.mkdir(parents=True, exist_ok=True)

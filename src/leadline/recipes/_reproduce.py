@@ -1,5 +1,6 @@
 """Reproducing: which units the named recipes need, which are there already, and results as soon as a recipe has all."""
 
+import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +14,7 @@ from leadline.recipes._results import Result, judge, write
 from leadline.store.layout import RunFolder, write_json
 
 RUNS = "runs"
+TRACEBACK = "traceback.txt"
 
 
 @dataclass(frozen=True)
@@ -83,13 +85,15 @@ class Plan:
         return result
 
 
-def concluded(plan: Plan, ended: Iterator[tuple[str, str]]) -> Iterator[Result]:
-    """Results in the order in which recipes have all that will come; `ended` says unit by unit, with its error."""
+def concluded(plan: Plan, ended: Iterator[tuple[str, str]], failed: dict[str, str]) -> Iterator[Result]:
+    """Results in the order in which recipes have all that will come; `ended` says unit by unit, with its error.
+
+    Errors are gathered in `failed`, by unit, or by recipe where that could not be judged; the others are all the same.
+    """
     waiting = {name: {unit.identity for unit in units} for name, units in plan.recipes.items()}
-    failed: dict[str, str] = {}
     for name in [name for name, needed in waiting.items() if not needed]:
-        yield plan.conclude(name, failed)
         del waiting[name]
+        yield from _tried(plan, name, failed)
     for identity, error in ended:
         if error:
             failed[identity] = error
@@ -97,4 +101,18 @@ def concluded(plan: Plan, ended: Iterator[tuple[str, str]]) -> Iterator[Result]:
             needed.discard(identity)
             if not needed:
                 del waiting[name]
-                yield plan.conclude(name, failed)
+                yield from _tried(plan, name, failed)
+
+
+def _tried(plan: Plan, name: str, failed: dict[str, str]) -> Iterator[Result]:
+    """The result, or none: an error in a recipe does not take hours of other recipes' runs with it."""
+    folder = plan.folder(name)
+    try:
+        result = plan.conclude(name, failed)
+    except Exception as error:
+        failed[name] = f"it could not be judged: {type(error).__name__}: {error}".splitlines()[0]
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / TRACEBACK).write_text(traceback.format_exc(), encoding="utf-8")
+        return
+    (folder / TRACEBACK).unlink(missing_ok=True)
+    yield result

@@ -10,7 +10,7 @@ from typing import Any
 
 from leadline.analysis.claims import Claim, decide
 from leadline.analysis.stats import spread
-from leadline.analysis.verdict import Verdict
+from leadline.analysis.verdict import Verdict, undecided
 from leadline.core.config import Scale
 from leadline.core.study import Unit
 from leadline.core.table import Table
@@ -56,16 +56,27 @@ def judge(name: str, scale: Scale, units: Sequence[Unit], root: Path) -> Result:
     recipe = load(name)
     distinct = {unit.identity: unit for unit in units}
     finished = [i for i in distinct if RunFolder(root / i).done_json.exists()]
+    missing = tuple(i for i in distinct if i not in finished)
     table = recipe.table([Made(distinct[i], root / i) for i in finished]) if finished else Table()
     return Result(
         name=name,
         scale=scale,
         table=table,
-        verdicts=tuple((claim, decide(claim, table, scale)) for claim in recipe.CLAIMS),
+        verdicts=tuple((claim, _decided(claim, table, scale, missing)) for claim in recipe.CLAIMS),
         comparison=compare(recipe.PUBLISHED, table),
         runs=tuple(finished),
-        missing=tuple(i for i in distinct if i not in finished),
+        missing=missing,
     )
+
+
+def _decided(claim: Claim, table: Table, scale: Scale, missing: Sequence[str]) -> Verdict:
+    """The verdict; a test that cannot do with what is left of its runs says nothing."""
+    try:
+        return decide(claim, table, scale)
+    except Exception as error:
+        if not missing:
+            raise
+        return undecided(f"{len(missing)} runs are missing ({type(error).__name__}: {error})")
 
 
 def compare(published: Table, ours: Table) -> Table:
@@ -161,7 +172,14 @@ def _draw(result: Result, folder: Path) -> None:
     if not result.table.height:
         return
     recipe: Recipe = load(result.name)
-    figure = recipe.figure(result.table)
+    try:
+        figure = recipe.figure(result.table)
+    except Exception:
+        if not result.missing:
+            raise
+        for kind in FORMATS:  # one of other runs would be taken for this one's
+            (folder / f"figure.{kind}").unlink(missing_ok=True)
+        return
     for kind in FORMATS:
         save(figure, folder / f"figure.{kind}")
 
