@@ -52,14 +52,14 @@ def run_one(
     """Trains what `config` says into `root/<identity>`; a finished run is returned as it is, never done twice."""
     settings, progress = settings or Settings(), progress or Silent()
     folder = RunFolder(root / config.identity)
-    if not first_finds(folder.done_json.exists):
+    if not first_finds(lambda: folder.done):
         torch.set_num_threads(settings.threads)
         where = device(settings.device)
         workshop = Workshop.build(config, where, compiled=settings.compile, way=settings.parallel)
         sounder = workshop.sounder()
         with in_company(), _written(folder, settings) as writer:
             # another process may have ended it while this one waited for the lock
-            if not first_finds(folder.done_json.exists):
+            if not first_finds(lambda: folder.done):
                 _go_on(workshop, sounder, folder, writer, settings=settings, progress=progress)
     return finished(folder)
 
@@ -105,7 +105,7 @@ def _go_on(
 
 def _restored(workshop: Workshop, folder: RunFolder) -> tuple[checkpoint.Position, list[str]]:
     """Where the run stands, everything brought there, and what was wrong with checkpoints on the way."""
-    at, notes = first_finds(lambda: checkpoint.newest(folder.checkpoint, readings=folder.readings.stat().st_size))
+    at, notes = first_finds(lambda: checkpoint.newest(folder.checkpoint, readings=folder.recorded))
     if at is None:
         return checkpoint.Position(0, 0, {}), notes
     blind = [number for number, sees in enumerate(everyones(at.is_dir())) if not sees]

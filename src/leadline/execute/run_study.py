@@ -27,7 +27,7 @@ def run_study(
     """
     settings, progress = settings or Settings(), progress or Silent()
     folder = RunFolder(root / study.identity)
-    if folder.done_json.exists():
+    if folder.done:
         return folder
     measure = function(study.function)
     torch.set_num_threads(settings.threads)

@@ -82,7 +82,7 @@ def attempt(unit: Unit, root: Path, settings: Settings, progress: Progress | Non
 
 def done(unit: Unit, root: Path) -> bool:
     """Whether the unit's folder is finished already."""
-    return RunFolder(root / unit.identity).done_json.exists()
+    return RunFolder(root / unit.identity).done
 
 
 def _keep_traceback(folder: Path) -> None:

@@ -15,6 +15,10 @@ FORMAT = 1
 State = Literal["growing", "done", "dead"]
 
 
+class NewerError(UnreadableError):
+    """A file of a newer version: not damaged, so nothing may take its place."""
+
+
 @dataclass(frozen=True)
 class RunFolder:
     """The paths of one run. `done.json` is written last; without it the run is growing or dead."""
@@ -46,10 +50,32 @@ class RunFolder:
         return self.path / "writer.lock"
 
     def state(self) -> State:
-        """`growing` while a living process holds the writer's lock, `done` with done.json, else `dead`."""
-        if self.done_json.exists():
+        """`done` with done.json and all it speaks of, `growing` while a living process holds the lock, else `dead`."""
+        if self.done:
             return "done"
         return "growing" if self._locked() else "dead"
+
+    @property
+    def done(self) -> bool:
+        """Whether done.json is there, and as many bytes of readings as it says: a copy of a growing run may lack some.
+
+        A done.json that cannot be understood is left to whoever reads what it says.
+        """
+        try:
+            spoken_of = json.loads(self.done_json.read_bytes())["readings_bytes"]
+            return not self.recorded < spoken_of
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except (OSError, ValueError, RecursionError, KeyError, TypeError):
+            return True
+
+    @property
+    def recorded(self) -> int:
+        """How many bytes of readings there are."""
+        try:
+            return self.readings.stat().st_size
+        except FileNotFoundError:
+            return 0
 
     def _locked(self) -> bool:
         try:
@@ -106,7 +132,5 @@ def read_json(path: Path, *, what: str) -> dict[str, Any]:
         raise UnreadableError(f"{path} is damaged: expected {what}, found a {type(value).__name__}")
     version = value.get("format", FORMAT)
     if not isinstance(version, int) or version > FORMAT:
-        raise UnreadableError(
-            f"{path} was written by a newer leadline (format {version!r}); expected {FORMAT} or older"
-        )
+        raise NewerError(f"{path} was written by a newer leadline (format {version!r}); expected {FORMAT} or older")
     return value

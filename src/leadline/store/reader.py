@@ -231,6 +231,8 @@ def read(path: Path) -> Run:
     follower = Follower(folder)
     readings = follower.poll()
     notes = list(follower.notes)
-    if folder.readings.exists() and state != "growing" and (torn := folder.readings.stat().st_size - follower.offset):
+    if state != "growing" and (torn := folder.recorded - follower.offset) > 0:
         notes.append(f"a torn last line of {torn} bytes was dropped")
+    if folder.done_json.exists() and not folder.done:
+        notes.append("done.json speaks of more readings than there are; the run counts as not done")
     return Run(folder, state, record, outcome, readings, tuple(notes))

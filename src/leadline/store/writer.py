@@ -55,6 +55,8 @@ class RunWriter:
             folder.mkdir(parents=True, exist_ok=True)
             self._lock = os.open(self.folder.lock, os.O_RDWR | os.O_CREAT, 0o644)
             self._take_lock()
+            for left in folder.glob(".*.part"):
+                left.unlink()  # by a process that was killed while it wrote
             self._file = os.open(self.folder.readings, os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
             raise UnreadableError(f"cannot write the run folder {folder}: {error.strerror}") from None
@@ -97,8 +99,8 @@ class RunWriter:
                     return
                 os.ftruncate(self._file, self._position)
                 self._end = self._position
-            written = os.pwrite(self._file, content, self._position)
-            if written < len(content):
+            written = 0
+            while written < len(content):
                 written += os.pwrite(self._file, content[written:], self._position + written)
         except OSError as error:
             # half a line must not be left for the next one to be glued to
@@ -116,13 +118,17 @@ class RunWriter:
 
     def finish(self, outcome: Mapping[str, Any]) -> None:
         """Forces the readings to the disk and writes done.json."""
-        os.ftruncate(self._file, self._position)
-        os.fsync(self._file)
+        self.flush(cut=True)
         write_json(self.folder.done_json, {"format": FORMAT, **outcome, "readings_bytes": self._position})
 
-    def flush(self) -> None:
-        """Forces what was appended to the disk."""
-        os.fsync(self._file)
+    def flush(self, *, cut: bool = False) -> None:
+        """Forces what was appended to the disk; `cut` leaves nothing behind it."""
+        try:
+            if cut:
+                os.ftruncate(self._file, self._position)
+            os.fsync(self._file)
+        except OSError as error:
+            raise UnreadableError(f"cannot write {self.folder.readings}: {error.strerror}") from None
 
     def close(self) -> None:
         """Lets go of the folder; closing twice is fine."""

@@ -7,25 +7,31 @@ other number of processes can go on from it. Every process has to call `write` a
 import hashlib
 import json
 import os
+import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from leadline.core.config import explain
 from leadline.core.errors import UnreadableError
 from leadline.projections import Procrustes
-from leadline.store.layout import FORMAT, read_json
+from leadline.store.layout import FORMAT, NewerError, read_json
 from leadline.train import seeds
 from leadline.train.processes import everyones, fill, first_finds, rank, whole
 
 KEPT = 2
+PARTS = {"model", "optimizer", "random"}
+"""What every checkpoint has; a run with projections has theirs too."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +41,20 @@ class Position:
     step: int
     readings_bytes: int
     best: Mapping[str, float]
+
+
+class State(BaseModel):
+    """What state.json says; `digest` is of all of it but itself."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    format: int
+    step: int = Field(ge=0, lt=1 << 53)
+    readings_bytes: int = Field(ge=0, lt=1 << 62)
+    best: dict[str, int | float]
+    optimizer: list[dict[str, Any]]
+    sha256: dict[str, str]
+    digest: str = ""
 
 
 def write(
@@ -69,14 +89,15 @@ def _written_down(folder: Path, tensors: Mapping[str, Mapping[str, Tensor]], sta
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
         digests = {name: _write_tensors(part / f"{name}.safetensors", parts) for name, parts in tensors.items()}
-        _write(part / "state.json", json.dumps({**state, "sha256": digests}, indent=1).encode())
+        whole_state = {**state, "sha256": digests}
+        _write(part / "state.json", json.dumps({**whole_state, "digest": _digest(whole_state)}, indent=1).encode())
         shutil.rmtree(target, ignore_errors=True)
         part.replace(target)
         _sync_folder(folder)
     except OSError as error:
         shutil.rmtree(part, ignore_errors=True)
         raise UnreadableError(f"cannot write the checkpoint {target}: {error.strerror}") from None
-    for old in _written(folder)[:-KEPT]:
+    for old in (*_written(folder)[:-KEPT], *folder.glob(".step-*.part")):
         shutil.rmtree(old, ignore_errors=True)
     return target
 
@@ -84,7 +105,8 @@ def _written_down(folder: Path, tensors: Mapping[str, Mapping[str, Tensor]], sta
 def newest(folder: Path, *, readings: int | None = None) -> tuple[Path | None, list[str]]:
     """The newest undamaged checkpoint, if any, and a note on each one that was passed over.
 
-    One that speaks of more than the `readings` bytes that are there is passed over too: it was copied after them.
+    One that speaks of more than the `readings` bytes that are there is passed over too: it was copied after them. One
+    of a newer version is an error: it is not damaged, and going on without it would write over it.
     """
     notes: list[str] = []
     paths = _written(folder)
@@ -92,6 +114,8 @@ def newest(folder: Path, *, readings: int | None = None) -> tuple[Path | None, l
         try:
             _verify(path, readings)
             return path, notes
+        except NewerError:
+            raise
         except UnreadableError as error:
             notes.append(f"{error}; {'using the one before' if path != paths[0] else 'starting from the beginning'}")
     return None, notes
@@ -99,13 +123,28 @@ def newest(folder: Path, *, readings: int | None = None) -> tuple[Path | None, l
 
 def read(path: Path, model: nn.Module, optimizer: Optimizer, *, procrustes: Procrustes | None = None) -> Position:
     """Loads everything in place and returns the position. A checkpoint of another model is refused."""
-    state = read_json(path / "state.json", what="the state of a checkpoint")
+    state = _state(path)
     _load_model(path, model)
-    _load_optimizer(path, optimizer, state["optimizer"])
-    _restore_random(_tensors(path / "random.safetensors"), state["step"])
+    with _belonging(path, "optimiser"):
+        _load_optimizer(path, optimizer, state.optimizer)
+    with _belonging(path, "set of random generators"):
+        _restore_random(_tensors(path / "random.safetensors"), state.step)
     if procrustes:
-        procrustes.load_state_dict(_tensors(path / "projection.safetensors"))
-    return Position(state["step"], state["readings_bytes"], state["best"])
+        with _belonging(path, "projection"):
+            procrustes.load_state_dict(_tensors(path / "projection.safetensors"))
+    return Position(state.step, state.readings_bytes, state.best)
+
+
+@contextmanager
+def _belonging(path: Path, what: str) -> Iterator[None]:
+    """What does not fit is one line; files that are as they were written only fail to fit where they do not belong."""
+    try:
+        yield
+    except UnreadableError:
+        raise
+    except (LookupError, ValueError, TypeError, RuntimeError, ArithmeticError) as error:
+        reason = (str(error).splitlines() or [""])[0]
+        raise UnreadableError(f"the checkpoint {path} is from another {what}: {reason}") from None
 
 
 def load_weights(path: Path, model: nn.Module) -> None:
@@ -153,15 +192,27 @@ def _optimizer_numbers(optimizer: Optimizer) -> list[dict[str, Any]]:
 
 def _load_optimizer(path: Path, optimizer: Optimizer, numbers: list[dict[str, Any]]) -> None:
     parameters = _parameters(optimizer)
-    for group, saved in zip(optimizer.param_groups, numbers, strict=True):
-        group.update({name: tuple(value) if isinstance(value, list) else value for name, value in saved.items()})
+    for group, own, saved in zip(optimizer.param_groups, _optimizer_numbers(optimizer), numbers, strict=True):
+        for name, value in saved.items():
+            if name not in own or _kind(value) != _kind(own[name]):
+                raise ValueError(f"{name} is {value!r} there, {own.get(name, 'missing')!r} here")
+            group[name] = tuple(value) if isinstance(value, list) else value
     optimizer.state.clear()
     for key, value in _tensors(path / "optimizer.safetensors").items():
-        index, _, name = key.partition(".")
-        parameter = parameters[int(index)]
+        found = re.fullmatch(r"([0-9]{1,9})\.(\w+)", key)
+        if not found or value.shape not in (parameters[int(found[1])].shape, torch.Size()):
+            raise ValueError(f"{key} of shape {_shape(value)} belongs to none of {len(parameters)} parameters")
+        parameter = parameters[int(found[1])]
         like = torch.empty_like(parameter) if value.shape == parameter.shape else torch.empty_like(value)
         fill(like, value)
-        optimizer.state[parameter][name] = like
+        optimizer.state[parameter][found[2]] = like
+
+
+def _kind(value: Any) -> object:
+    """What JSON tells apart: a number is a number and a tuple is a list."""
+    if isinstance(value, list | tuple):
+        return [_kind(item) for item in value]
+    return float if type(value) is int else type(value)
 
 
 def _wholes(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -215,12 +266,29 @@ def _written(folder: Path) -> list[Path]:
     return sorted(path for path in folder.glob("step-*") if path.is_dir()) if folder.is_dir() else []
 
 
+def _state(path: Path) -> State:
+    """What state.json says, all of it as it was written; one without a digest is of an early version."""
+    found = read_json(path / "state.json", what="the state of a checkpoint")
+    try:
+        state = State.model_validate(found)
+    except ValidationError as error:
+        raise UnreadableError(f"{path / 'state.json'} is damaged: {explain(error, State)}") from None
+    if state.digest not in ("", _digest(found)) or not set(state.sha256) >= PARTS:
+        raise UnreadableError(f"{path / 'state.json'} is damaged: it is not what was written")
+    return state
+
+
+def _digest(state: Mapping[str, Any]) -> str:
+    said = {name: value for name, value in state.items() if name != "digest"}
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+
+
 def _verify(path: Path, readings: int | None = None) -> None:
-    state = read_json(path / "state.json", what="the state of a checkpoint")
-    if readings is not None and state["readings_bytes"] > readings:
-        raise UnreadableError(f"{path} is of a run with {state['readings_bytes']} bytes of readings, found {readings}")
-    for name, digest in state["sha256"].items():
-        file = path / f"{name}.safetensors"
+    state = _state(path)
+    if readings is not None and state.readings_bytes > readings:
+        raise UnreadableError(f"{path} is of a run with {state.readings_bytes} bytes of readings, found {readings}")
+    for name, digest in state.sha256.items():
+        file = path / f"{Path(name).name}.safetensors"
         try:
             found = hashlib.sha256(file.read_bytes()).hexdigest()
         except OSError as error:

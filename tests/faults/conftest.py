@@ -1,0 +1,12 @@
+"""One nursery for a file of tests."""
+
+from collections.abc import Iterator
+
+import pytest
+from faults.nursery import Nursery, nursery
+
+
+@pytest.fixture(scope="module")
+def children(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
+    with nursery(tmp_path_factory.mktemp("said")) as made:
+        yield made
