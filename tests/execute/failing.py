@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from pathlib import Path
 
 from leadline.core.errors import UsageError
@@ -40,3 +41,20 @@ def raises() -> Measure:
 def cannot_be_meant() -> Measure:
     yield 0, "value", 1.0
     raise UsageError("depth -1: expected at least 1")
+
+
+def aborts_always() -> Measure:
+    yield 0, "value", 1.0
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def meets(*, here: str, seed: int, others: int) -> Measure:
+    """Waits until as many are here as it is told; says which GPU it was given."""
+    Path(here).mkdir(exist_ok=True)
+    (Path(here) / str(seed)).touch()
+    until = time.monotonic() + 60
+    while len(list(Path(here).iterdir())) < others:
+        if time.monotonic() > until:
+            raise TimeoutError("nobody else came")
+        time.sleep(0.02)
+    yield 0, "gpu", float(os.environ["CUDA_VISIBLE_DEVICES"])

@@ -28,7 +28,7 @@ def config(**change: Any) -> RunConfig:
 
 
 EXACT = {"precision": "fp64"}
-PROJECTED = {"name": "procresnet-29", "args": {"widths": [4, 8, 16, 16]}}
+PROJECTED = {"name": "procresnet-22", "args": {"widths": [4, 8, 8]}}
 CASES: dict[str, RunConfig] = {
     "single precision": config(model={"name": "resnet-20", "args": {"widths": [4, 4, 8], "norm": "none"}}),
     "synchronised norm": config(training=EXACT),

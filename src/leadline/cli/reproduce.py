@@ -2,10 +2,11 @@
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 from rich.console import Console
@@ -24,6 +25,9 @@ from leadline.recipes._keep import keep
 from leadline.recipes._reproduce import Plan, concluded
 from leadline.recipes._results import Result
 
+if TYPE_CHECKING:
+    from leadline.execute.unit import Outcome
+
 COLOURS = {"holds": "green", "fails": "red", "undecided": "yellow"}
 
 
@@ -41,6 +45,10 @@ class Reproduce:
     """smoke (seconds), laptop (minutes a recipe on one core), paper (as published; mostly for GPUs)"""
     workers: int | None = None
     """processes, each with one torch thread; as many as cores when not given, 0 for this process alone"""
+    ray: str | None = None
+    """runs as tasks of Ray instead: auto (the cluster this machine is part of, else a Ray of its own) or HOST:PORT"""
+    gpus: float = 0.0
+    """the share of a GPU that each run takes under --ray: 0.25 puts four on one"""
     out: Annotated[Path, tyro.conf.arg(aliases=("-o",))] = Path("reproduced")
     """the folder of runs and results"""
     keep: Path | None = None
@@ -57,6 +65,8 @@ def run(words: Sequence[str]) -> int:
     options = parse(Reproduce, words, verb="reproduce")
     if options.workers is not None and options.workers < 0:
         raise UsageError(f"--workers {options.workers}: expected at least 0")
+    if options.gpus and options.ray is None:
+        raise UsageError("--gpus is about tasks of Ray; it needs --ray")
     if not options.names:
         raise UsageError("no recipe is named; expected names from `leadline list recipes`, a paper's key, or all")
     plan = Plan.of(select(options.names), options.scale, options.out)
@@ -83,20 +93,30 @@ def made(plan: Plan, options: Reproduce, screen: Console, failed: dict[str, str]
     if not plan.left:
         yield from concluded(plan, ((identity, "") for identity in plan.units), failed)
         return
-    from leadline.execute.pool import execute
     from leadline.execute.run_one import Settings
 
-    workers = os.cpu_count() or 1 if options.workers is None else options.workers
+    execute = executor(options)
     with stop_signal() as stopped, Gauge(plan, screen) as gauge:
 
         def ended() -> Iterator[tuple[str, str]]:
             settings = Settings(device=options.device, stop=stopped)
             units = list(plan.units.values())
-            for outcome in execute(units, plan.root, workers=workers, settings=settings, progress=gauge):
+            for outcome in execute(units, plan.root, settings=settings, progress=gauge):
                 gauge.ended(outcome.unit, outcome.error)
                 yield outcome.unit.identity, outcome.error
 
         yield from concluded(plan, ended(), failed)
+
+
+def executor(options: Reproduce) -> "Callable[..., Iterator[Outcome]]":
+    """What executes the runs: processes of this machine, or Ray."""
+    if options.ray is None:
+        from leadline.execute.pool import execute
+
+        return partial(execute, workers=os.cpu_count() or 1 if options.workers is None else options.workers)
+    from leadline.execute import cluster
+
+    return partial(cluster.execute, address=options.ray, workers=options.workers, gpus=options.gpus)
 
 
 @dataclass

@@ -1,20 +1,22 @@
 """Executes many units as tasks of a Ray cluster, or of a Ray started here; folders are all they share."""
 
 import json
+import logging
 import os
 import signal
+import socket
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from leadline.core.errors import UsageError
 from leadline.core.study import Unit
-from leadline.execute.pool import ATTEMPTS, GRACE_SECONDS, LISTEN_SECONDS, ONE_THREAD
+from leadline.execute.pool import ATTEMPTS, GRACE_SECONDS, LISTEN_SECONDS, ONE_THREAD, _environment
 from leadline.execute.run_one import Settings, Stopped
 from leadline.execute.unit import Outcome, Overseer, Trouble, Unseen, attempt, done
 from leadline.store.layout import RunFolder
@@ -24,6 +26,7 @@ LOSSES = 5
 LOOK_SECONDS = 2.0
 VISIBLE_SECONDS = 60.0
 """How long a network file system may take to show what another node has written."""
+ANSWER_SECONDS = 5.0
 STORE_BYTES = 80 * 2**20
 TAIL_BYTES = 4096
 
@@ -183,18 +186,25 @@ def _first_line(error: Exception) -> str:
 @contextmanager
 def _connected(address: str, workers: int | None, gpus: float, progress: Overseer) -> Iterator[Any]:
     """Ray, connected; let go of again unless the caller was connected already."""
+    if gpus < 0 or (gpus > 1 and gpus != int(gpus)):
+        raise UsageError(f"--gpus {gpus:g}: expected a share from 0 to 1, or a whole number")
     ray = _ray()
     if ray.is_initialized():
         yield ray
         return
     handler = signal.getsignal(signal.SIGTERM)
+    logging.getLogger("ray").setLevel(logging.ERROR)
     plain = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": False}
-    if not _joined(ray, address, plain):
+    joined = _joined(ray, address, plain)
+    if not joined:
         _start(ray, workers, plain)
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, handler)
     try:
-        _check_gpus(ray, gpus, progress)
+        if gpus and not ray.cluster_resources().get("GPU"):
+            if not joined:
+                raise UsageError(f"--gpus {gpus:g}: this machine has none, and there is no Ray cluster")
+            progress.note(f"no node of the Ray cluster has a GPU now; runs that want {gpus:g} wait until one joins")
         yield ray
     finally:
         ray.shutdown()
@@ -211,27 +221,48 @@ def _ray() -> Any:
 
 
 def _joined(ray: Any, address: str, plain: dict[str, Any]) -> bool:
-    """Whether a cluster is there to work on; a named one has to be."""
+    """Whether a cluster is there to work on; a named one has to be, and what it was named by wins."""
+    named = address if address != "auto" else os.environ.get("RAY_ADDRESS", "")
+    found = named or _last_started()
+    if not found or not _answers(found):
+        if named:
+            raise UsageError(f"no Ray cluster answers at {named!r}; expected auto or HOST:PORT")
+        return False
+    # of a loopback address Ray makes the machine's outer one, where a Ray on loopback does not answer
+    host, _, port = found.rpartition(":")
+    outside = not _is_loopback(host) or _answers(f"{ray.util.get_node_ip_address()}:{port}")
     try:
-        ray.init(address=address, **plain)
-    except (ConnectionError, ValueError) as error:
-        if address != "auto" or os.environ.get("RAY_ADDRESS"):
-            wanted = address if address != "auto" else os.environ["RAY_ADDRESS"]
-            raise UsageError(
-                f"no Ray cluster answers at {wanted!r} ({_first_line(error)}); expected auto or HOST:PORT"
-            ) from None
+        with _environment({"RAY_ADDRESS": found}), nullcontext() if outside else _on_loopback():
+            ray.init(address=found, **plain)
+    except (ConnectionError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
+        raise UsageError(f"the Ray cluster at {found!r} does not let us in: {_first_line(error)}") from None
+    return True
+
+
+def _last_started() -> str:
+    """The address of the cluster that `ray start` made this machine a part of, if any."""
+    from ray._private.utils import read_ray_address
+
+    return read_ray_address() or ""
+
+
+def _answers(address: str) -> bool:
+    """Whether anything listens there; Ray itself would try for many minutes."""
+    host, _, port = address.rpartition("://")[2].rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=ANSWER_SECONDS).close()
+    except (OSError, ValueError, OverflowError):
         return False
     return True
 
 
+def _is_loopback(host: str) -> bool:
+    return host == "localhost" or host.startswith("127.")
+
+
 def _start(ray: Any, workers: int | None, plain: dict[str, Any]) -> None:
     """A Ray of this machine alone, which listens on loopback only."""
-    from ray._private import ray_constants
-
-    # told 127.0.0.1 alone, Ray takes the machine's outer address instead and listens on all; this switch prevents it
-    ray_constants.ENABLE_RAY_CLUSTER = False
-    os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
-    try:
+    with _on_loopback():
         ray.init(
             address="local",
             num_cpus=workers or os.cpu_count(),
@@ -240,13 +271,16 @@ def _start(ray: Any, workers: int | None, plain: dict[str, Any]) -> None:
             _node_ip_address="127.0.0.1",
             **plain,
         )
+
+
+@contextmanager
+def _on_loopback() -> Iterator[None]:
+    """Told 127.0.0.1 alone, Ray takes the machine's outer address instead and listens on all; inside it does not."""
+    from ray._private import ray_constants
+
+    former, ray_constants.ENABLE_RAY_CLUSTER = ray_constants.ENABLE_RAY_CLUSTER, False
+    try:
+        with _environment({"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}):
+            yield
     finally:
-        ray_constants.ENABLE_RAY_CLUSTER = True
-        del os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"]
-
-
-def _check_gpus(ray: Any, gpus: float, progress: Overseer) -> None:
-    if gpus < 0 or (gpus > 1 and gpus != int(gpus)):
-        raise UsageError(f"--gpus {gpus:g}: expected a share from 0 to 1, or a whole number")
-    if gpus and not ray.cluster_resources().get("GPU"):
-        progress.note(f"no node of the Ray cluster has a GPU now; tasks that want {gpus:g} wait until one joins")
+        ray_constants.ENABLE_RAY_CLUSTER = former
