@@ -58,7 +58,7 @@ SIZES: dict[Scale, Size] = {
             "ResNet-20": ("preresnet-basic-20", 3),
         },
         data={10: PHOTOGRAPHS, 100: PHOTOGRAPHS},
-        training={"epochs": 4, "evaluate_every": 4, "precision": "bf16"},
+        training={"epochs": 6, "evaluate_every": 6, "precision": "bf16"},
         model={},
     ),
     "paper": Size(

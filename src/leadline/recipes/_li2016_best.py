@@ -63,7 +63,7 @@ def draw_best(table: Table, *, y: str, ylabel: str, nets: Mapping[str, str]) -> 
             panel.set_xscale("log", base=2)
             panel.set_xticks(depths, labels=map(str, depths))
             panel.set(xlabel="depth", xlim=(depths[0] / 1.15, depths[-1] * 1.15))
-            panel.minorticks_off()
+            panel.xaxis.minorticks_off()
         handles, labels = left.get_legend_handles_labels()
         drawn.legend(handles, labels, loc="outside lower center", ncols=min(5, len(labels)))
     return drawn

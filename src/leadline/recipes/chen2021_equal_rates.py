@@ -3,13 +3,13 @@
 Reference: Chen, Lee, Garudadri, Rao, ResNEsts and DenseNEsts, appendix B.3: ResNEsts are trained at 0.01 because 0.1
 and 0.05 let their gradients explode, the networks they are compared with at 0.1. Their tables therefore mix what a
 ResNEst is with a rate ten times lower.
-Run: leadline reproduce chen2021_equal_rates --scale paper (weeks of a GPU; about nine core-minutes at laptop scale,
+Run: leadline reproduce chen2021_equal_rates --scale paper (weeks of a GPU; about ten core-minutes at laptop scale,
 where it shares runs with chen2021_table1).
 Expect: ResNEsts diverge at 0.1 and 0.05 and nothing else does; at 0.01 all four are much closer to each other than in
 the tables.
 Differs: this comparison is not in the paper. CIFAR-10, ResNet-20 and ResNet-110, all four endings at 0.1 and 0.01 and
 ResNEst at 0.05; all else as in chen2021_table1. Laptop: ResNet-20 with three starts and ResNet-56 in the place of
-ResNet-110 with one, 200 steps on images averaged over 2x2 pixels. Smoke: ResNet-8 on digits, 16 steps.
+ResNet-110 with one, 300 steps on images averaged over 2x2 pixels. Smoke: ResNet-8 on digits, 16 steps.
 """
 
 from collections.abc import Iterator, Sequence

@@ -3,11 +3,11 @@
 Reference: Chen, Lee, Garudadri, Rao, ResNEsts and DenseNEsts, appendix B. Wide and ordinary pre-activation networks,
 200 epochs of Nesterov momentum 0.9, weight decay 5e-4, batches of 128, rate 0.1 (ResNEst 0.01) divided by five at
 epochs 60, 120 and 160, crops and flips, seven starts.
-Run: leadline reproduce chen2021_table1 --scale paper (weeks of a GPU; about seven core-minutes at laptop scale).
+Run: leadline reproduce chen2021_table1 --scale paper (weeks of a GPU; about eight core-minutes at laptop scale).
 Expect: all 16 numbers of parameters are the printed ones at every scale; ResNEsts a point or two below the others,
 BN-ResNEsts level with standard networks.
 Differs: PyTorch's own initialisation, and crops padded by reflection. Laptop, where only parameters are decided:
-WRN-16-2, WRN-40-1, ResNet-56 and ResNet-20 for the four, 3,200 images averaged over 2x2 pixels, four epochs of batches
+WRN-16-2, WRN-40-1, ResNet-56 and ResNet-20 for the four, 3,200 images averaged over 2x2 pixels, six epochs of batches
 of 64 in bfloat16 with the rate falling at the same shares, one start (ResNet-20 three). Smoke: WRN-10-1 and ResNet-8 of
 widths 4, 8, 16 on digits, two epochs.
 """
