@@ -99,15 +99,16 @@ def test_products_of_two_values_and_unknown_operations_have_no_bound() -> None:
         bounded(lambda x: torch.softmax(x, 0), draw(3))
 
 
-def test_a_wide_kernel_is_bounded_by_its_unfoldings() -> None:
-    kernel = draw(130, 131, 3, 3)
-    options = {"stride": (1, 1), "dilation": (1, 1), "groups": 1}
-    bound = kernel_norm(kernel, **options)
-    x = draw(1, 131, 5, 5)
+@pytest.mark.parametrize("shape", [(130, 131, 3, 3), (60, 61, 3, 3, 3)])
+def test_a_large_kernel_is_bounded_by_its_unfoldings(shape: tuple[int, ...]) -> None:
+    kernel, dims = draw(*shape), len(shape) - 2
+    bound = kernel_norm(kernel, stride=(1,) * dims, dilation=(1,) * dims, groups=1)
+    x = draw(1, shape[1], *(5,) * dims)
+    there, back = (F.conv2d, F.conv_transpose2d) if dims == 2 else (F.conv3d, F.conv_transpose3d)
     for _ in range(30):
-        x = F.conv_transpose2d(F.conv2d(x, kernel, padding=1), kernel, padding=1)
+        x = back(there(x, kernel, padding=1), kernel, padding=1)
         x, below = x / x.norm(), math.sqrt(float(x.norm()))
-    assert below <= bound <= 3 * below
+    assert below <= bound <= math.sqrt(math.prod(shape[2:])) * below
 
 
 class Block(nn.Module):

@@ -158,7 +158,7 @@ def test_tied_weights_are_marked() -> None:
 def test_a_long_table_says_what_is_alike_once() -> None:
     model = nn.Sequential(*(nn.Linear(4, 4) for _ in range(40)), nn.Linear(4, 3))
     lines = str(anatomy(model, torch.ones(2, 4))).splitlines()
-    assert len(lines) == 4
+    assert len(lines) == 4 + 2  # two curves along depth
     assert "1-40" in lines[2] and "0 … 39" in lines[2]
 
 
@@ -248,6 +248,12 @@ def test_names_override_what_was_found() -> None:
     convs = anatomy(model, inputs, blocks=["layer1.**.conv*", "layer2.0"])
     assert [block.name for block in convs.blocks][-2:] == ["layer1.1.conv2", "layer2.0"]
     assert convs.gaps[0].operations == ("batchnorm", "relu")
+
+
+def test_a_name_that_is_never_called_is_said() -> None:
+    found = anatomy(*of("twice"), blocks=["unused", "last"])
+    assert [block.name for block in found.blocks] == ["last"]
+    assert found.not_measured == ("unused was not called",)
 
 
 def test_stages_have_every_skip_of_their_blocks() -> None:

@@ -161,7 +161,7 @@ class Profile:
             line, over = (sparkline(history, width=WIDTH), f"{len(history)} times") if len(history) > 1 else ("", "")
             return metric, line, "", _short(values[0], _sign(last["note"][0])), "", over
         axis = self.axis(metric.partition("/")[0])
-        counted = f"{len(values)} {PLURALS.get(axis, axis)}"
+        counted = f"{len(values)} {axis if len(values) == 1 else PLURALS.get(axis, axis)}"
         return metric, sparkline(values, width=WIDTH), *_few(values, last["note"]), counted
 
     def _remarks(self) -> Iterator[str]:

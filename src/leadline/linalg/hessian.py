@@ -133,7 +133,7 @@ def _pull(of: Sequence[Tensor], to: Sequence[Tensor], cotangents: Sequence[Tenso
 def _split(vector: Tensor, params: Sequence[Tensor]) -> list[Tensor]:
     lead = vector.shape[:-1]
     parts = torch.split(vector, [param.numel() for param in params], dim=-1)
-    return [part.reshape(*lead, *param.shape) for part, param in zip(parts, params, strict=True)]
+    return [part.reshape((*lead, *param.shape)) for part, param in zip(parts, params, strict=True)]
 
 
 def _join(parts: Sequence[Tensor], lead: int) -> Tensor:

@@ -14,14 +14,14 @@ import torch
 from torch import Tensor
 
 from leadline.core.errors import LeadlineError
-from leadline.linalg.conv_operator import supremum
+from leadline.linalg.conv_spectrum import GRID, supremum
 from leadline.linalg.gram import root_eigenvalues, small_grams
 from leadline.linalg.polyphase import layout
 from leadline.taps.dataflow import Flow, Value, operation
 from leadline.taps.skips import VIEWS
 
-WIDE = 128
-"""A kernel with more channels is bounded by its unfoldings instead of its frequencies."""
+OPERATIONS = 3e8
+"""A kernel whose frequencies need more is bounded by its unfoldings instead: above 128 channels of 3 x 3."""
 
 SLOPES = dict.fromkeys(("relu", "threshold", "hardtanh", "tanh", "softplus", "hardshrink", "neg"), 1.0) | {
     "sigmoid": 0.25,
@@ -169,12 +169,13 @@ def matrix_norm(matrix: Tensor) -> float:
 def kernel_norm(kernel: Tensor, *, stride: Sequence[int], dilation: Sequence[int], groups: int) -> float:
     """At least the norm of a convolution, or of the transposed one, on maps of any size padded with zeros.
 
-    sup |P(u)| over its frequencies; of a wide kernel with k taps sqrt(k) times the smaller norm of its unfoldings,
+    sup |P(u)| over its frequencies; of a large kernel with k taps sqrt(k) times the smaller norm of its unfoldings,
     d x c k and d k x c, since P(u) is one of them times a matrix of norm sqrt(k).
     """
     kernel = kernel.detach()
     form = layout(tuple(kernel.shape), stride=tuple(stride), dilation=tuple(dilation), groups=groups)
-    if min(form.matrix) <= WIDE:
+    frequencies = math.prod(GRID * (taps - 1) or 1 for taps in form.axes) / 2
+    if groups * min(form.matrix) ** 3 * frequencies <= OPERATIONS:
         return supremum(kernel, form)
     sides = (kernel.flatten(1), kernel.transpose(0, 1).flatten(1))
     return math.sqrt(math.prod(kernel.shape[2:])) * min(map(matrix_norm, sides[: 1 + (groups == 1)]))

@@ -99,6 +99,12 @@ def batch_size(inputs: Inputs) -> int:
     return next((tensor.shape[0] for tensor in tensors), 0)
 
 
+def is_empty(inputs: Inputs) -> bool:
+    """Whether the first axis of the first input counts no sample at all."""
+    tensors = (tensor for _, tensor in leaves((inputs.args, dict(inputs.kwargs))) if tensor.ndim)
+    return next((tensor.shape[0] == 0 for tensor in tensors), False)
+
+
 def samples(inputs: Inputs, count: int, *, start: int = 0) -> Inputs:
     """`count` of the samples: of every tensor whose first axis is the batch's, targets included."""
     size = batch_size(inputs)

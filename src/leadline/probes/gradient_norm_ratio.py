@@ -58,8 +58,9 @@ class GradientNormRatio:
         changes = np.array([is_transition(block) for block in blocks])
         yield ratios
         yield profile("norm", before)
-        yield profile("product", [10.0**each for each in decades])
-        yield scalar("slope", slope(decades) if _known(ratio).any() else "no block was measured")
+        nothing = "" if _known(ratio).any() else "no block was measured"
+        yield profile("product", [nothing or 10.0**each for each in decades])
+        yield scalar("slope", nothing or slope(decades))
         yield scalar("ratio/transition", _mean(ratio[changes], "transition"))
         yield scalar("ratio/non-transition", _mean(ratio[~changes], "non-transition"))
         if self.stem:

@@ -28,11 +28,11 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import GradientEdge
 
-from leadline.core.errors import LeadlineError
+from leadline.core.errors import LeadlineError, UsageError
 from leadline.core.when import Every, When
 from leadline.probes import Axis, Moment, Reading
 from leadline.probes._gains import SLOPES, gain
-from leadline.probes._passes import batch_size, failure, listen, mode, no_chain, require_graph, samples
+from leadline.probes._passes import batch_size, failure, is_empty, listen, mode, no_chain, require_graph, samples
 from leadline.probes._readings import Found, Noted, missing, profile, scalar
 from leadline.taps.dataflow import Flow, Value, ancestry, operation, order, value_of
 from leadline.taps.inputs import Inputs
@@ -60,6 +60,8 @@ class NormBound:
             return
         inputs = samples(at.inputs, self.samples)
         try:
+            if is_empty(inputs):
+                raise UsageError("the batch has no samples")
             require_graph(at, inputs)
         except LeadlineError as error:
             yield missing("delta", str(error))

@@ -194,10 +194,16 @@ class _Reading:
         for pattern in patterns:
             matching = {name for name in names if _glob(pattern).fullmatch(name)}
             if not matching:
-                raise unknown("blocks", pattern, [name for name in names if name])
+                self.troubles.append(self._not_matched(pattern, names))
             chosen |= matching
         stretches = (self._stretch(call) for call in self.trace.calls if call.name in chosen)
         return [stretch for stretch in stretches if stretch is not None]
+
+    def _not_matched(self, pattern: str, called: Iterable[str]) -> str:
+        idle = [name for name, _ in self.trace.root.module.named_modules() if _glob(pattern).fullmatch(name)]
+        if not idle:
+            raise unknown("blocks", pattern, [name for name in called if name])
+        return f"{alike(idle)} {'was' if len(idle) == 1 else 'were'} not called"
 
     def _stretch(self, call: Call) -> Stretch | None:
         taken = [met.value for met in call.inputs if met.value in self.data.position]
