@@ -17,7 +17,7 @@ from string import Template
 from typing import Any
 
 from leadline import page
-from leadline.core.errors import UsageError
+from leadline.core.errors import UnreadableError, UsageError
 from leadline.store.layout import write_whole
 
 MOST_RUNS = 64
@@ -34,7 +34,10 @@ def write(path: str | Path, folders: Sequence[str | Path]) -> Path:
     if not 1 <= len(folders) <= MOST_RUNS:
         raise UsageError(f"{len(folders)} runs were given; a report shows 1 to {MOST_RUNS}")
     content = document(page.describe_all(folders))
-    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UnreadableError(f"cannot write {target}: {error.strerror}") from None
     write_whole(target, content.encode("utf-8", "replace"))
     return target
 
