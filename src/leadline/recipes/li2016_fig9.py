@@ -77,22 +77,22 @@ def figure(table: Table) -> "Figure":
     return drawn
 
 
-def two_deepest(table: Table, shortcut: int) -> tuple[list[list[float]], str]:
-    """Test errors at the deepest and the next depth, and which these are."""
+def two_deepest(table: Table, shortcut: int) -> tuple[list[float], list[float], str]:
+    """Test errors at the deepest and at the next depth, none where there is no such depth, and which these are."""
     rows = table.where(shortcut=shortcut)
     depths = sorted(set(rows["depth"].tolist()))[:-3:-1]
-    errors = [rows.where(depth=depth)["test_error"].tolist() for depth in depths]
-    return errors, f"{' against '.join(map(str, depths))} layers, test error in percent"
+    deepest, before = [rows.where(depth=depth)["test_error"].tolist() for depth in depths] + [[]] * (2 - len(depths))
+    return deepest, before, f"{' against '.join(map(str, depths))} layers, test error in percent"
 
 
 def gains(table: Table) -> Verdict:
-    (deepest, before), note = two_deepest(table, 2)
+    deepest, before, note = two_deepest(table, 2)
     return below(deepest, before, note=note)
 
 
 def degrades(shortcut: int) -> Test:
     def test(table: Table) -> Verdict:
-        (deepest, before), note = two_deepest(table, shortcut)
+        deepest, before, note = two_deepest(table, shortcut)
         return below(before, deepest, note=f"the lesser depth first; {note}")
 
     return test
@@ -100,8 +100,8 @@ def degrades(shortcut: int) -> Test:
 
 def better_than(shortcut: int) -> Test:
     def test(table: Table) -> Verdict:
-        both = [two_deepest(table, each) for each in (2, shortcut)]
-        return below(both[0][0][0], both[1][0][0], note=f"at the deepest of {both[0][1]}")
+        (ours, _, note), (theirs, _, _) = (two_deepest(table, each) for each in (2, shortcut))
+        return below(ours, theirs, note=f"at the deepest of {note}")
 
     return test
 
