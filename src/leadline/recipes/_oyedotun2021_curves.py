@@ -1,7 +1,7 @@
 """Figs 2 and 3 of Oyedotun et al.: losses and accuracies of the networks while they train."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +16,8 @@ from leadline.recipes._oyedotun2021 import CLASSES, COLOURS, COMPARED, PLAIN, SK
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+Curve = tuple[str, list[int], list[float]]
+"""A name, steps and values."""
 COLUMNS = ("net", "data", "depth", "seed", "outcome", "place", "step", "curve", "value")
 LINES = {net: "--" if net.endswith("no norm") else "-" for net in COMPARED}
 WINDOWS = 60
@@ -37,7 +39,7 @@ def testing(made: Sequence[Made]) -> Table:
     )
 
 
-def _table(made: Sequence[Made], curves: Any) -> Table:
+def _table(made: Sequence[Made], curves: Callable[[Made], list[Curve]]) -> Table:
     rows = [
         keys(one)
         | {"outcome": one.outcome.get("outcome", ""), "place": place(one)}

@@ -5,7 +5,7 @@ Layers are numbered from the first convolution on; weights of skips are in no la
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +22,8 @@ MODES = {"batch": "over the batch", "channel": "over the channels"}
 """Of hidden representations: n x N with a column a sample (Definition 2), and channels x everything else."""
 WEIGHTS = "largest mode"
 COLUMNS = ("net", "data", "depth", "seed", "outcome", "when", "mode", "layer", "kappa", "kept")
+Numbered = Callable[[Mapping[str, Sequence[str]]], list[int]]
+"""The layer of each place that a profile is counted along, from the names of a run's places."""
 START, END = "start", "end"
 Run = tuple[str, int, int]
 """Data, depth and seed."""
@@ -37,7 +39,7 @@ def hidden(made: Sequence[Made]) -> Table:
     return _table(made, {mode: (f"kappa/{mode}", f"kappa_kept/{mode}") for mode in MODES}, boundary_layers)
 
 
-def _table(made: Sequence[Made], modes: Mapping[str, tuple[str, str]], numbered: Any) -> Table:
+def _table(made: Sequence[Made], modes: Mapping[str, tuple[str, str]], numbered: Numbered) -> Table:
     rows: list[dict[str, Any]] = []
     for one in made:
         key = keys(one) | {"outcome": one.outcome.get("outcome", ""), "when": START if is_start(one) else END}
