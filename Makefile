@@ -7,7 +7,7 @@ export OMP_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test test-slow lint bench docs clean
+.PHONY: demo test test-slow lint bench results docs clean
 
 demo: .venv/.core
 	$(BIN)/leadline demo
@@ -26,6 +26,11 @@ lint: .venv/.dev
 
 bench: .venv/.dev
 	$(BIN)/python benchmarks/all.py
+
+# what the pages of the papers show; hours at first, seconds once the runs are there (exit code 1: a claim fails)
+results: .venv/.core
+	$(BIN)/leadline reproduce all --scale laptop --keep docs/results || [ $$? -eq 1 ]
+	$(BIN)/leadline verify --keep docs/results || [ $$? -eq 1 ]
 
 docs: .venv/.docs
 	$(BIN)/sphinx-build -W -b html docs docs/_build/html

@@ -4,8 +4,9 @@ from pathlib import Path
 
 from recipes.conftest import Smoke
 
+from leadline import theorems
 from leadline.recipes import card, papers, select
-from leadline.recipes._keep import keep, kept
+from leadline.recipes._keep import keep, keep_statements, kept
 from leadline.recipes._pages import PAPERS, main, page, table, write
 
 NAME = "li2016_fig4"
@@ -30,6 +31,17 @@ def test_a_kept_result_is_shown_with_figure_ledger_and_versions(smoke: Smoke, tm
     for claim, verdict in result.verdicts:
         assert claim.text.replace("_", "\\_") in text and f"**{verdict.outcome}**" in text
     assert card(NAME)["title"].rstrip(".") in text and "torch " in text
+
+
+def test_statements_are_shown_with_what_they_came_to(tmp_path: Path) -> None:
+    rows = [theorems.verify(name, each, seeds=1).to_json() for name, each in theorems.select(["oyedotun2021_lemma2"])]
+    kept_at = keep_statements(rows, tmp_path / "results")
+    assert kept_at.parent == tmp_path / "results"
+    text = page("oyedotun2021", tmp_path / "results", beside=tmp_path / "pages")
+    assert "## Statements" in text
+    for row in rows:
+        assert f"| `{row['name']}` |" in text and f"| {row['verdict']} |" in text
+    assert "## Statements" not in page("li2016", tmp_path / "results", beside=tmp_path / "pages")
 
 
 def test_a_page_that_says_the_same_is_not_touched(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -83,6 +84,12 @@ def test_undecided_is_no_failure(monkeypatch: pytest.MonkeyPatch, capsys: pytest
     assert main(["verify", "--json"]) == 0
     (found,) = json.loads(capsys.readouterr().out)
     assert found["verdict"] == "undecided" and found["worst_error"] is None
+
+
+def test_what_is_kept_is_always_all_of_them(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="leave out the names"):
+        verify.run([f"{FAST}1", "--keep", str(tmp_path)])
+    assert not list(tmp_path.iterdir())
 
 
 def test_no_seeds_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -12,6 +13,7 @@ from tyro.conf import Positional
 from leadline import theorems
 from leadline.cli._words import parse, print_json
 from leadline.core.errors import UsageError
+from leadline.recipes._keep import keep_statements
 
 COLOURS = {"holds": "green", "fails": "red", "undecided": "yellow"}
 
@@ -27,6 +29,8 @@ class Verify:
     """files from `leadline list theorems`, parts of them (file.part), paper keys or globs; all when not given"""
     seeds: int = 3
     """repetitions with other random numbers"""
+    keep: Path | None = None
+    """also writes the results to verify.json there, for the pages of the papers"""
     json: bool = False
     """as JSON"""
 
@@ -35,6 +39,8 @@ def run(words: Sequence[str]) -> int:
     options = parse(Verify, words, verb="verify")
     if options.seeds < 1:
         raise UsageError(f"--seeds {options.seeds}: expected at least 1")
+    if options.keep and options.names:
+        raise UsageError("--keep is for the results of all statements; leave out the names")
     chosen = theorems.select(options.names)
     results: list[theorems.Result] = []
     try:
@@ -43,6 +49,8 @@ def run(words: Sequence[str]) -> int:
         if not options.json:
             show(results)
         raise
+    if options.keep:
+        keep_statements([result.to_json() for result in results], options.keep)
     if options.json:
         print_json([result.to_json() for result in results])
     else:

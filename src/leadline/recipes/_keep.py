@@ -1,6 +1,6 @@
 """Keeping what reproductions came to without their runs: small tables, the figure and what it rests on, per scale."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ LARGEST_TABLE = 200_000
 """Bytes of a table that is kept; a larger one is made again from the runs."""
 ORDER: tuple[Scale, ...] = ("paper", "laptop", "smoke")
 PACKAGES = ("torch", "numpy")
+STATEMENTS = "verify.json"
 
 
 def keep(result: Result, made: Path, runs: Path, into: Path) -> Path | None:
@@ -33,6 +34,13 @@ def keep(result: Result, made: Path, runs: Path, into: Path) -> Path | None:
     said |= {"runs": len(result.runs), "missing": len(result.missing), "made": made_with(result.runs, runs)}
     write_json(folder / f"{result.scale}.json", said)
     return folder
+
+
+def keep_statements(rows: Sequence[Mapping[str, Any]], into: Path) -> Path:
+    """Writes what `leadline verify` found into `into`, the results of all statements at once."""
+    into.mkdir(parents=True, exist_ok=True)
+    write_json(into / STATEMENTS, list(rows))
+    return into / STATEMENTS
 
 
 def made_with(identities: Sequence[str], root: Path) -> dict[str, Any]:

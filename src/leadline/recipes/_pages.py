@@ -1,7 +1,7 @@
 """Pages of the documentation, one a paper: every recipe's card, our figure beside the published numbers, the ledger.
 
-They are written from the cards of recipes and theorems and from what `leadline reproduce --keep` and
-`leadline verify --json` left in a folder: `python -m leadline.recipes._pages docs/results docs/papers`.
+They are written from the cards of recipes and from what `leadline reproduce --keep` and `leadline verify --keep` left
+in a folder: `python -m leadline.recipes._pages docs/results docs/papers`.
 """
 
 import json
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from leadline.recipes import HEADS, card, papers, select
-from leadline.recipes._keep import Kept, kept
+from leadline.recipes._keep import STATEMENTS, Kept, kept
 
 PAPERS = {
     "oyedotun2021": (
@@ -27,7 +27,6 @@ PAPERS = {
     ),
     "chen2021": ("ResNEsts and DenseNEsts", "Chen, Lee, Garudadri, Rao: ResNEsts and DenseNEsts"),
 }
-STATEMENTS = "verify.json"
 WORDS = {"holds": "hold", "fails": "fail", "undecided": "are undecided"}
 
 
