@@ -26,7 +26,7 @@ class Bar:
             TimeRemainingColumn(),
             console=self.console,
             transient=True,
-            disable=not self.console.is_terminal,
+            disable=not self.console.is_interactive,
         )
         self._task = self._bar.add_task("", total=None, status="", visible=False)
 
@@ -48,13 +48,13 @@ class Bar:
 
     def advance(self, step: int, loss: float) -> None:
         now = time.monotonic()
-        if now - self._shown < (0.1 if self.console.is_terminal else QUIET_SECONDS):
+        if now - self._shown < (0.1 if self.console.is_interactive else QUIET_SECONDS):
             return
         self._shown = now
         rate = (step - self._first) * self._batch / max(now - self._start, 1e-9)
         status = f"loss {loss:.4g}  {rate:,.0f} samples/s"
         self._bar.update(self._task, completed=step, status=status)
-        if not self.console.is_terminal:
+        if not self.console.is_interactive:
             left = (self._steps - step) * self._batch / max(rate, 1e-9)
             self.note(f"step {step} of {self._steps}  {status}  {left:.0f} s left")
 
