@@ -1,19 +1,23 @@
 """The report of a 333-block network with 100 recorded steps and every standard reading at each: seconds and bytes.
 
 Anatomy and places are those of ProcResNet-1003; the numbers are drawn at random with the drift and the noise that
-weights and gradients have, and go through the store's own writer. Prints CPU seconds for reading and writing, and the
-size of the page; the test beside it (tests/report/test_speed.py) opens such a page in Chromium.
+weights and gradients have, and go through the store's own writer. Measured are reading and writing (CPU seconds), the
+size of the page, and in headless Chromium the first paint of its words and what a move of the slider takes until
+every chart in sight shows the other step.
 """
 
-import argparse
+import shutil
+import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
 import torch
+from harness import Row, run
 from numpy.typing import NDArray
 
 from leadline import models
@@ -89,23 +93,71 @@ def course(places: int, steps: int, change: float, random: np.random.Generator) 
     return drawn
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--model", default="procresnet-1003")
-    parser.add_argument("--steps", type=int, default=100)
-    parser.add_argument("--keep", type=Path, help="leave run folder and page here")
-    options = parser.parse_args()
+SWITCHES = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync")
+MOVE = """async (value) => {
+  const slider = document.querySelector(".steps input"), began = performance.now();
+  slider.value = value;
+  slider.dispatchEvent(new Event("input"));
+  await Leadline.drawnOut();
+  await new Promise((go) => requestAnimationFrame(() => setTimeout(go)));
+  return performance.now() - began;
+}"""
+
+
+def seen(page: Path, moves: int = 20) -> tuple[float, list[float]]:
+    """Seconds to the first paint of words, and those of some moves of the slider, its six charts in sight."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=list(SWITCHES))
+        tab = browser.new_page(viewport={"width": 1280, "height": 900})
+        tab.goto(f"file://{page.resolve()}")
+        tab.wait_for_function("() => performance.getEntriesByName('first-contentful-paint').length")
+        paint = tab.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime") / 1000
+        tab.evaluate("async () => { await Leadline.drawing; await Leadline.drawnOut(); }")
+        tab.evaluate("document.querySelector('[data-part=profile]').scrollIntoView()")
+        tab.wait_for_timeout(4000)
+        found = []
+        for k in range(moves):
+            found.append(tab.evaluate(MOVE, 37 * (k + 1) % 100) / 1000)
+            tab.wait_for_timeout(150)
+        browser.close()
+    return paint, found
+
+
+def written(page: Path, folder: Path) -> float:
+    """CPU seconds of reading the run and writing its page."""
+    began = time.process_time()
+    write(page, [folder])
+    return time.process_time() - began
+
+
+def measure(rounds: int) -> Sequence[Row]:
     with tempfile.TemporaryDirectory() as temporary:
-        root = options.keep or Path(temporary)
-        folder, page = root / options.model, root / "report.html"
-        if not (folder / "done.json").exists():
-            fill(folder, record(options.model), steps=options.steps)
-        began = time.process_time()
-        write(page, [folder])
-        seconds = time.process_time() - began
-        readings = (folder / "readings.jsonl").stat().st_size
-        print(f"readings {readings / 1e6:.1f} MB; report {page.stat().st_size / 1e6:.2f} MB in {seconds:.2f} s of CPU")
+        folder, page = Path(temporary) / "procresnet-1003", Path(temporary) / "report.html"
+        fill(folder, record())
+        seconds = sorted(written(page, folder) for _ in range(rounds))
+        size = page.stat().st_size / 1e6
+        readings = f"from {(folder / 'readings.jsonl').stat().st_size / 1e6:.0f} MB of readings"
+        spread = {"low": seconds[0], "high": seconds[-1]}
+        rows = [
+            Row(what="report written", against="s of CPU", value=median(seconds), bar=5, at_most=True, **spread),
+            Row(what="report's size", against="MB", value=size, bar=8, at_most=True, note=readings),
+        ]
+        if not shutil.which("chromium"):
+            sys.stderr.write("no Chromium here: the page is not opened\n")
+            return rows
+        looks = [seen(page) for _ in range(min(rounds, 3))]
+    paints = sorted(paint for paint, _ in looks)
+    moves = sorted(1000 * move for _, each in looks for move in each)
+    quartiles = {"low": moves[len(moves) // 4], "high": moves[3 * len(moves) // 4]}
+    opened = {"low": paints[0], "high": paints[-1]}
+    return [
+        *rows,
+        Row(what="first paint", against="s", value=median(paints), bar=2, at_most=True, **opened),
+        Row(what="slider moved", against="ms", value=median(moves), bar=100, at_most=True, **quartiles),
+    ]
 
 
 if __name__ == "__main__":
-    main()
+    run(measure, description=__doc__, rounds=3)
