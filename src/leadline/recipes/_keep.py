@@ -1,5 +1,6 @@
 """Keeping what reproductions came to without their runs: small tables, the figure and what it rests on, per scale."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,11 +30,20 @@ def keep(result: Result, made: Path, runs: Path, into: Path) -> Path | None:
     text = result.table.to_csv().encode()
     if len(text) <= LARGEST_TABLE:
         write_whole(folder / f"{result.scale}.csv", text)
-    write_whole(folder / f"{result.scale}.svg", (made / "figure.svg").read_bytes())
+    write_whole(folder / f"{result.scale}.svg", compact((made / "figure.svg").read_text(encoding="utf-8")).encode())
     said = summary(result)
     said |= {"runs": len(result.runs), "missing": len(result.missing), "made": made_with(result.runs, runs)}
     write_json(folder / f"{result.scale}.json", said)
     return folder
+
+
+def compact(svg: str) -> str:
+    """The picture with the coordinates of its paths to a hundredth of a point, which nobody sees.
+
+    >>> compact('<path d="M 1.23456 2.5"/>')
+    '<path d="M 1.23 2.5"/>'
+    """
+    return re.sub(r' d="[^"]*"', lambda path: re.sub(r"(\.\d\d)\d+", r"\1", path[0]), svg)
 
 
 def keep_statements(rows: Sequence[Mapping[str, Any]], into: Path) -> Path:

@@ -5,10 +5,11 @@ Reference: Zaeemzadeh, Rahnavard, Shah, Norm-Preservation: Why Residual Networks
 Run: leadline reproduce zaeemzadeh2018_fig3 --scale laptop (about ten minutes on one core).
 Expect: plain networks drift from one, the more the deeper they are; identity blocks of ResNet and ProcResNet stay at
 one, the closer the deeper; in deep ResNets only the transitions stand out, in ProcResNet only the stem.
-Differs: ratios are those of one batch each, read several times an epoch. The projection is the exact one, not the
-iteration of eq. (9) followed by a crop; zaeemzadeh2018_stem_fault compares them. The laptop scale has half the
-width, 3,000 images of 16 x 16 pixels (means of four), batches of 64 in bfloat16 and six epochs; the smoke scale the
-digits that come with the package and depths 20 and 29.
+Differs: ratios are those of one batch each, read several times an epoch; blocks that change no dimension are drawn as
+a band, the darker part of which holds half of them, and plain networks on a scale of their own. The projection is the
+exact one, not the iteration of eq. (9) followed by a crop; zaeemzadeh2018_stem_fault compares them. The laptop scale
+has half the width, 3,000 images of 16 x 16 pixels (means of four), batches of 64 in bfloat16 and six epochs; the smoke
+scale the digits that come with the package and depths 20 and 29.
 """
 
 from collections.abc import Iterator, Sequence
@@ -36,6 +37,7 @@ from leadline.recipes._zaeemzadeh2018 import (
 )
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 PUBLISHED = Table(net=[], depth=[], quantity=[], value=[], source=[])
@@ -93,7 +95,7 @@ def figure(table: Table) -> "Figure":
     every = sorted(set(table["depth"].tolist()))
     with styled():
         drawn = blank(width=8.4, height=0.8 + 2.0 * len(every))
-        panels = drawn.subplots(len(every), len(COMPARED), sharex=True, sharey=True, squeeze=False)
+        panels = drawn.subplots(len(every), len(COMPARED), sharex=True, squeeze=False)
         for line, depth in zip(panels, every, strict=True):
             for panel, net in zip(line, COMPARED, strict=True):
                 rows = table.where(net=net, depth=depth, seed=0)
@@ -102,12 +104,21 @@ def figure(table: Table) -> "Figure":
                     panel, _labelled(rows), x="epoch", y="ratio", by="line", marked=named, others="other blocks"
                 )
                 panel.set_title(f"{NAMES[net]} {depth + 2 * (net == 'procresnet')}")
+        for columns in (panels[:, :1], panels[:, 1:]):
+            _share_scale(columns.ravel().tolist())
         for panel in panels[:, 0]:
             panel.set_ylabel("gradient norm ratio")
         for panel in panels[-1]:
             panel.set_xlabel("epoch")
         drawn.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     return drawn
+
+
+def _share_scale(panels: "Sequence[Axes]") -> None:
+    """One range of ratios: that of plain networks would hide what sets the others apart."""
+    ends = [panel.get_ylim() for panel in panels]
+    for panel in panels:
+        panel.set_ylim(min(low for low, _ in ends), max(high for _, high in ends))
 
 
 def _labelled(rows: Table) -> Table:
