@@ -55,7 +55,7 @@ CLASSES = {"cifar100": 100, "imagenet": 1000}
 SAMPLES = {"mnist": 60_000, "cifar10": 50_000, "cifar100": 50_000, "imagenet": 1_281_167}
 
 STEPS = {"smoke": 13, "laptop": 361}
-POINTS = {"smoke": 6, "laptop": 40}
+POINTS = {"smoke": 6, "laptop": 60}
 """Every how many steps of a short run ranges and accuracies are read; the last step is among them."""
 SEEDS: dict[Scale, int] = {"smoke": 1, "laptop": 1, "paper": 3}
 RATE = 0.1

@@ -6,7 +6,7 @@ those of ResNet and ResNeXt stay below 6.5.
 Run: leadline reproduce oyedotun2021_fig4 --scale paper (days on a GPU; about four minutes at laptop scale).
 Expect: activations of the order of ten everywhere but in plain networks once a large update was made.
 Differs: activations are outputs of the convolutions before any norm, which would hide their scale, of 64 samples, read
-every 40 steps at laptop scale. Plain networks are trained with batch norm and without, as the paper leaves that open.
+every 60 steps at laptop scale. Plain networks are trained with batch norm and without, as the paper leaves that open.
 Captions and text disagree on 101 and 110 layers; ours have 110. Laptop: CIFAR-10 stands in for CIFAR-100, trained as in
 oyedotun2021_table2; smoke: 20 layers on digits, 13 steps.
 """

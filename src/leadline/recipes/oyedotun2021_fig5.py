@@ -6,7 +6,7 @@ section 6.2. Weights of an early and a late layer; those of the plain network's 
 Run: leadline reproduce oyedotun2021_fig5 --scale paper (days on a GPU; about four minutes at laptop scale).
 Expect: weights of the order of one everywhere but in the first layers of plain networks, if a large update was made
 there.
-Differs: weights are read every 40 steps at laptop scale. Plain networks are trained with batch norm and without, as the
+Differs: weights are read every 60 steps at laptop scale. Plain networks are trained with batch norm and without, as the
 paper leaves that open. Captions and text disagree on 101 and 110 layers; ours have 110. Laptop: CIFAR-10 stands in for
 CIFAR-100, trained as in oyedotun2021_table2; smoke: 20 layers on digits, 13 steps.
 """

@@ -6,7 +6,7 @@ that of ResNet between -0.07 and 0.07, of ResNeXt between -0.8 and 0.8; in layer
 Run: leadline reproduce oyedotun2021_fig6 --scale paper (days on a GPU; about four minutes at laptop scale).
 Expect: with batch norm gradients that explode towards the first layers of plain networks, without it gradients that
 vanish there; small ones with skips.
-Differs: gradients are those by the weights, of the batch trained on, read every 40 steps at laptop scale; `most` is all
+Differs: gradients are those by the weights, of the batch trained on, read every 60 steps at laptop scale; `most` is all
 but a hundredth at either end. Plain networks are trained with batch norm and without, as the paper leaves that open.
 Captions and text disagree on 101 and 110 layers; ours have 110. Laptop: CIFAR-10 stands in for CIFAR-100, trained as in
 oyedotun2021_table2; smoke: 20 layers on digits, 13 steps.
