@@ -44,3 +44,11 @@ def test_every_reason_is_said_once_with_what_it_goes_for() -> None:
         "not measured: fit at one, two, three and 2 more, because 9 to 13 of 2 samples",
         "not measured: gap/gap, error, because no splits",
     ]
+
+
+def test_parameters_that_are_no_layers_are_named_where_layers_are_read() -> None:
+    lines = [{"step": 0, "probe": "fit", "name": "risk", "value": [1.0, 2.0], "notes": {}}]
+    aside = {"aside": ["a", "b", "c", "d"]}
+    assert "not among the layers: a, b, c and 1 more" in str(Profile.of_lines(RECORD | aside, lines))
+    elsewhere = {"probes": {"fit": {"axis": "block"}}}
+    assert "not among" not in str(Profile.of_lines(RECORD | aside | elsewhere, lines))

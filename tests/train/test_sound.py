@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import leadline as ll
-from leadline.core.errors import UsageError
+from leadline.core.errors import UnreadableError, UsageError
 from leadline.core.when import AtEnd
 from leadline.probes import Moment, Reading
 from leadline.train.presets import choose, name_of, spell, word
@@ -87,6 +87,8 @@ def test_a_profile_is_a_table_a_frame_a_file_and_a_figure(tmp_path: Path) -> Non
     assert profile.transitions() == [k in (3, 6) for k in range(9)]
     profile.to_parquet(tmp_path / "profile.parquet")
     pandas.testing.assert_frame_equal(pandas.read_parquet(tmp_path / "profile.parquet"), frame, check_dtype=False)
+    with pytest.raises(UnreadableError, match="cannot write .*no/profile.parquet"):
+        profile.to_parquet(tmp_path / "no" / "profile.parquet")
     text = str(profile)
     assert "Chain: 9 blocks, train mode, float32" in text and "histogram/" not in text
     assert "not measured: update_ratio/ratio, because no step was made" in text

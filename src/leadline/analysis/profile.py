@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leadline.analysis.remarks import Noted, remarks
+from leadline.analysis.remarks import Noted, few, remarks
 from leadline.core import markup, plugins
-from leadline.core.errors import UsageError, unknown
+from leadline.core.errors import UnreadableError, UsageError, unknown
 from leadline.core.rows import grid
 from leadline.core.sparkline import sparkline
 from leadline.core.table import Table
@@ -121,6 +121,8 @@ class Profile:
             self.frame().to_parquet(path)
         except ImportError:
             raise UsageError("a Parquet file needs pyarrow; install it with: pip install 'leadline[frames]'") from None
+        except OSError as error:
+            raise UnreadableError(f"cannot write {path}: {error.strerror or error}") from None
 
     def plot(self) -> "Figure":
         """The last readings along depth, one panel a probe."""
@@ -173,7 +175,9 @@ class Profile:
             for place, value, note in zip(last["block"], last["value"], last["note"], strict=True):
                 if note and not math.isfinite(value):
                     found.append(Noted(probe, name, self._name(probe, int(place)), value, note))
-        return remarks(found, names=names)
+        yield from remarks(found, names=names)
+        if (aside := self.record.get("aside")) and any(self.axis(probe) == "layer" for probe in names):
+            yield f"not among the layers: {few(aside)}, because only parameters named as weights are"
 
     # -- rows --------------------------------------------------------------------------------------------------------
 

@@ -13,14 +13,14 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from leadline.core.when import When
-from leadline.probes._layers import layers
+from leadline.probes._layers import aside, layers
 from leadline.taps.inputs import Inputs
 from leadline.taps.tape import Heard, Tap
 
 if TYPE_CHECKING:
     from leadline.taps.anatomy import Anatomy
 
-__all__ = ["Axis", "Foresighted", "Moment", "Probe", "Reading", "Splits", "Value", "layers"]
+__all__ = ["Axis", "Foresighted", "Moment", "Probe", "Reading", "Splits", "Value", "aside", "layers"]
 
 Axis = Literal["block", "boundary", "layer"]
 Value = float | Sequence[float]

@@ -53,6 +53,23 @@ def layers(model: nn.Module) -> list[Layer]:
     return found
 
 
+def aside(model: nn.Module) -> list[str]:
+    """Parameters with two axes or more that are read as no layer, as their names do not say that they are weights.
+
+    >>> model = nn.Linear(2, 3)
+    >>> model.position = nn.Parameter(torch.zeros(1, 4, 3))
+    >>> aside(model)
+    ['position']
+    """
+    known = {id(layer.parameter) for layer in layers(model)}
+    found = {}
+    for path, module in model.named_modules():
+        for name, parameter in [] if isinstance(module, NOT_MAPS) else module.named_parameters(recurse=False):
+            if id(parameter) not in known and not is_lazy(parameter) and sum(size > 1 for size in parameter.shape) > 1:
+                found[id(parameter)] = f"{path}.{name}".strip(".")
+    return list(found.values())
+
+
 def _weights(module: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
     for attribute, parameter in module.named_parameters(recurse=False):
         if "weight" in attribute:

@@ -32,6 +32,7 @@ from leadline.taps.reductions import FROBENIUS, Array
 from leadline.taps.tape import Heard, Tap
 
 INPUT = Place("", "in", (0,))
+UNKNOWN = "the gradient is not finite"
 ZERO = "the gradient is zero, or so small (1e-22) that its square is,"
 
 
@@ -96,14 +97,17 @@ def _tap(place: Place) -> Tap:
 
 def _norm(heard: Heard, place: Place, side: str) -> float | str:
     tap = _tap(place)
-    return float(heard[tap]) if tap in heard else f"{side}: {heard.why(tap)}"
+    if tap not in heard:
+        return f"{side}: {heard.why(tap)}"
+    norm = float(heard[tap])
+    return UNKNOWN if math.isnan(norm) else norm
 
 
 def _ratio(before: float | str, after: float | str) -> Found:
     if isinstance(before, str) or isinstance(after, str):
         return before if isinstance(before, str) else after
     if not (math.isfinite(before) and math.isfinite(after)):
-        return "the gradient is not finite"
+        return UNKNOWN
     if before == 0:
         return Noted(math.inf, f"{ZERO} at the input") if after else f"{ZERO} at both sides"
     return after / before

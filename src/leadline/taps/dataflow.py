@@ -34,7 +34,7 @@ def operation(value: Value) -> str:
     name = str(value[0].name()).rsplit("::", 1)[-1].split("Backward")[0].lower()
     for prefix in ("native", "cudnn", "miopen", "mkldnn", "adaptive"):
         name = name.removeprefix(prefix)
-    return _SPOKEN.get(name, name)
+    return "attention" if name.startswith("scaleddotproduct") else _SPOKEN.get(name, name)
 
 
 def ancestry(end: Value) -> dict[Value, tuple[Value, ...]]:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from leadline.core.errors import UsageError
-from leadline.probes import Foresighted, Moment, Probe, Reading, Splits, layers
+from leadline.probes import Foresighted, Moment, Probe, Reading, Splits, aside, layers
 from leadline.probes._passes import samples
 from leadline.taps.anatomy import Anatomy, anatomy
 from leadline.taps.inputs import Inputs
@@ -109,6 +109,7 @@ class Sounder:
                 "boundary": [str(place) for place in self.anatomy.boundaries],
                 "layer": [layer.name for layer in layers(model)],
             },
+            "aside": aside(model),
         }
 
     def _readable(self) -> nn.Module:
