@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from leadline.diagnosis.finding import Diagnosis as Diagnosis
     from leadline.diagnosis.finding import Finding as Finding
     from leadline.execute.check import check as check
+    from leadline.execute.depth_check import depth_check as depth_check
     from leadline.execute.prove import prove as prove
     from leadline.projections import Procrustes as Procrustes
     from leadline.projections import transitions as transitions
@@ -28,6 +29,7 @@ _PLACES = {
     "Profile": "leadline.analysis.profile",
     # say what is wrong
     "check": "leadline.execute.check",
+    "depth_check": "leadline.execute.depth_check",
     "prove": "leadline.execute.prove",
     "Diagnosis": "leadline.diagnosis.finding",
     "Finding": "leadline.diagnosis.finding",
@@ -48,6 +50,7 @@ __all__ = [
     "__version__",
     "anatomy",
     "check",
+    "depth_check",
     "models",
     "prove",
     "remedies",

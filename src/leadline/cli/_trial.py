@@ -71,11 +71,16 @@ def dataset(options: Trial) -> "Dataset | None":
 
 
 def build(options: Trial, name: str, arguments: Mapping[str, Any], data: "Dataset | None" = None) -> "nn.Module":
-    """The model of that name, or what module:factory gives; what it prints goes to stderr."""
+    """The model of that name, or what module:factory gives, from the seed asked for."""
     import torch
 
     torch.set_num_threads(options.threads)
     torch.manual_seed(options.seed)
+    return create(options, name, arguments, data)
+
+
+def create(options: Trial, name: str, arguments: Mapping[str, Any], data: "Dataset | None" = None) -> "nn.Module":
+    """The same from the random state there is; what the factory prints goes to stderr."""
     if ":" in name:
         with time_limit(options.import_timeout, what=name, option="--import-timeout"):
             return _made(name, arguments)

@@ -11,7 +11,9 @@ from rich.console import Console
 from tyro.conf import Positional, UseAppendAction
 
 from leadline.cli import _trial
+from leadline.cli._page import write_page
 from leadline.cli._trial import Trial
+from leadline.cli._verdicts import STYLES
 from leadline.cli._words import pairs, parse, print_json
 from leadline.core.errors import UsageError
 from leadline.core.plain import plain
@@ -20,8 +22,6 @@ if TYPE_CHECKING:
     from leadline.diagnosis.finding import Diagnosis
     from leadline.execute.prove import Told
     from leadline.remedies._proof import Proof
-
-STYLES = {"healthy": "bold green", "trains slowly": "bold yellow", "will not train": "bold red", "undecided": "bold"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +51,7 @@ def run(words: Sequence[str]) -> int:
     options = parse(Check, words, verb="check")
     found, proof = _of_run(options) if Path(options.model).is_dir() else _of_model(options)
     if options.out is not None:
-        _page(options.out)
+        write_page(options.out, [options.out])
     if options.json:
         print_json(plain(found.to_json() | ({} if proof is None else {"proof": proof.to_json()})))
     else:
@@ -127,11 +127,3 @@ def _waiting(text: str) -> "Iterator[Told]":
     """A line on stderr, where someone looks; what the model prints goes there as well."""
     with Console(stderr=True).status(text) as line, contextlib.redirect_stdout(sys.stderr):
         yield lambda what, step, steps: line.update(f"proving: {what}, step {step} of {steps}")
-
-
-def _page(folder: Path) -> None:
-    from leadline import report
-    from leadline.execute.keep import PAGE
-
-    if hasattr(report, "write"):
-        report.write(folder / PAGE, [folder])

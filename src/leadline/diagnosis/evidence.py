@@ -70,10 +70,12 @@ class Evidence:
         return values
 
     def number(self, metric: str, *, last: bool = False) -> float:
-        """A reading that has one number; nan if it was never read."""
+        """A reading that has one number; nan if it was never read. What is known of the start may be in the record."""
         probe, _, name = metric.partition("/")
         found = self.readings.where(probe=probe, name=name)
-        return float(found["value"][-1 if last else 0]) if found.height else math.nan
+        if found.height:
+            return float(found["value"][-1 if last else 0])
+        return float((self.record.get(probe) or {}).get(name, math.nan)) if probe == "start" else math.nan
 
     def notes(self, metric: str) -> list[str]:
         """Why numbers are missing, one note a place, when it was first read."""

@@ -22,7 +22,10 @@ DEPTH = ("gradient_norm_ratio/norm", "activation_range/max", "collinearity/cosin
 
 @dataclass(frozen=True)
 class Outcome:
-    """What training tells: the outlook, why, how sure, a number that orders outcomes, and what it leans to if open."""
+    """What training tells: the outlook, why, how sure, a number that orders outcomes, and what it leans to if open.
+
+    That number is below 0 where it will not train, above 1 where it has learned, and in between where it is slow.
+    """
 
     outlook: Outlook
     reason: str
@@ -116,23 +119,24 @@ def outcome_of(course: Course, limits: Limits) -> Outcome:
 def _cut_short(course: Course, limits: Limits) -> Outcome:
     """The budget ended it: is it on its way? The signs decide in `decide`."""
     ahead = course.forecast(limits["patience"])
+    ease = limits["below"] - ahead
     if ahead <= limits["below"]:
-        return Outcome("undecided", f"it was learning when it ended: {course}", 0.6, 1.0 - ahead, "healthy")
-    return Outcome("undecided", f"too few steps to tell: {course}", 0.3, 1.0 - ahead)
+        return Outcome("undecided", f"it was learning when it ended: {course}", 0.6, ease, "healthy")
+    return Outcome("undecided", f"too few steps to tell: {course}", 0.3, ease)
 
 
 def _slow_or_never(course: Course, limits: Limits) -> Outcome:
     ahead = course.forecast(limits["horizon"])
-    distance = abs(ahead - limits["below"])
-    confidence = _sure(5 * distance)
-    if distance < limits["margin"]:
-        return Outcome("undecided", f"it hardly learns, if at all: {course}", 0.3, 1.0 - ahead)
-    if ahead < limits["below"] and course.level > 1:
+    ease = limits["below"] - ahead
+    confidence = _sure(5 * abs(ease))
+    if abs(ease) < limits["margin"]:
+        return Outcome("undecided", f"it hardly learns, if at all: {course}", 0.3, ease)
+    if ease > 0 and course.level > 1:
         reason = f"it falls, but is still worse than guessing: {course}"
-        return Outcome("undecided", reason, 0.3, 1.0 - course.level, "trains slowly")
-    if ahead < limits["below"]:
-        return Outcome("trains slowly", f"it learns slowly: {course}", confidence, 1.0 - ahead)
-    return Outcome("will not train", f"it does not learn: {course}", confidence, 1.0 - ahead)
+        return Outcome("undecided", reason, 0.3, ease / course.level, "trains slowly")
+    if ease > 0:
+        return Outcome("trains slowly", f"it learns slowly: {course}", confidence, ease)
+    return Outcome("will not train", f"it does not learn: {course}", confidence, ease)
 
 
 def _sure(distance: float) -> float:
@@ -154,7 +158,7 @@ def decide(outcome: Outcome, signs: Mapping[ModuleType, Sign], *, fair: bool = F
     if outcome.outlook != "undecided":
         return outcome
     if grave - {RATES}:
-        return replace(outcome, outlook="will not train", confidence=0.6)
+        return replace(outcome, outlook="will not train", confidence=0.6, trainability=min(0.0, outcome.trainability))
     if grave or (outcome.leaning == "healthy" and quiet):
         return replace(outcome, outlook=outcome.leaning)
     return replace(outcome, outlook="trains slowly") if outcome.leaning == "healthy" else outcome

@@ -15,7 +15,8 @@ from leadline.core.errors import UsageError, unknown
 from leadline.diagnosis.course import Course
 from leadline.diagnosis.finding import Diagnosis
 from leadline.execute.check import RATE, STEPS
-from leadline.execute.rehearse import Clock, duplicate, guessing, take
+from leadline.execute.guessing import guessing
+from leadline.execute.rehearse import Clock, duplicate, take
 from leadline.remedies._proof import Proof, Trial, judge
 from leadline.taps.inputs import eager, understand
 from leadline.taps.preserve import preserved
@@ -90,7 +91,8 @@ class Lab:
         """No step yet; knows what guessing costs."""
         inputs = understand(self.model, self.batches[0])
         with preserved(self.model), torch.no_grad():
-            return Course((), chance=guessing(self.loss_fn, inputs.call(self.model), inputs))
+            targets = [understand(self.model, batch).targets for batch in self.batches]
+            return Course((), chance=guessing(self.loss_fn, inputs.call(self.model), targets))
 
     def trial(self, name: str, start: Course, before: Course, *, steps: int, within: float) -> Trial:
         """Training under a remedy; one that cannot be applied here is said to be so."""

@@ -2,7 +2,7 @@
 
 Everything is read from copies; the model given is never run. The plan, until the budget of seconds is spent:
 
-    start      readings along depth on one batch, which parameters the gradient reaches, the loss of saying nothing
+    start      readings along depth on one batch, which parameters the gradient reaches, what guessing costs
     rate       at most K steps at the rate asked for, ended early once it has learned or is lost
     slower ... the same at a quarter and four times the rate, only if it has not learned by then
     much-slower ... the same at distant rates, only if that does not help and the start does not tell the cause
@@ -12,16 +12,14 @@ Readings are those of the run store; losses are `loss/train/loss` at the rate as
 """
 
 import copy
-import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.optim import Optimizer
-from torch.utils._pytree import tree_map_only
 
 from leadline.core.errors import UsageError
 from leadline.core.table import Table
@@ -29,9 +27,10 @@ from leadline.diagnosis.course import Course
 from leadline.diagnosis.evidence import Evidence
 from leadline.diagnosis.judge import is_settled
 from leadline.execute.fault import located
+from leadline.execute.guessing import guessing
 from leadline.store.reader import Reading as Line
 from leadline.store.reader import to_table
-from leadline.taps.inputs import Inputs, eager, understand
+from leadline.taps.inputs import eager, understand
 from leadline.taps.preserve import preserved
 from leadline.train.sound import sound
 from leadline.train.sounder import LossFunction
@@ -117,15 +116,19 @@ def rehearse(
     *,
     steps: int = 60,
     budget: float = 50.0,
+    elsewhere: bool = True,
 ) -> Rehearsal:
-    """Measure a copy of `model` and train copies of it on `batches`, again and again in their order."""
+    """Measure a copy of `model` and train copies of it on `batches`, again and again in their order.
+
+    With `elsewhere` off it is trained at the rate asked for and nothing else is tried.
+    """
     clock = Clock(budget)
     first, stepper = duplicate(eager(model), optimizer)
     first.train()
     with preserved(first):
         with located(first, batches[0]):
             profile = sound(first, batches[0], loss_fn, probes=START)
-        record = {**profile.record, **_facts(first, batches[0], loss_fn)}
+        record = {**profile.record, **_facts(first, batches, loss_fn)}
         lines = list(_scalars("start", record["start"]))
         tables = [profile.readings.where(probe=name) for name in START]
         plan = Plan(
@@ -137,7 +140,8 @@ def rehearse(
             clock=clock,
             settled=is_settled(Evidence(record, Table.concat([*tables, to_table(lines)]))),
         )
-        more = list(_courses(plan, record["start"]))
+        courses = _courses(plan, record["start"])
+        more = list(courses if elsewhere else islice(courses, 1))
     for found, after in more:
         lines += found
         tables += after
@@ -147,9 +151,9 @@ def rehearse(
 # -- before training -----------------------------------------------------------------------------------------------
 
 
-def _facts(model: nn.Module, batch: Any, loss_fn: LossFunction) -> dict[str, Any]:
-    """Which parameters are frozen or not reached, as names and as shares, the first loss and the loss of zeros."""
-    inputs = understand(model, batch)
+def _facts(model: nn.Module, batches: Sequence[Any], loss_fn: LossFunction) -> dict[str, Any]:
+    """Which parameters are frozen or not reached, as names and as shares, the first loss and that of guessing."""
+    inputs = understand(model, batches[0])
     with preserved(model):
         output = inputs.call(model)
         loss = loss_fn(output, inputs.targets)
@@ -163,16 +167,8 @@ def _facts(model: nn.Module, batch: Any, loss_fn: LossFunction) -> dict[str, Any
         names = {"frozen": frozen, "unreached": unreached, "still": still}
         shares = {key: sum(parameters[n].numel() for n in found) / max(1, total) for key, found in names.items()}
         start = {**shares, "parameters": float(total), "loss": float(loss.detach())}
-    return {"connection": names, "start": {**start, "chance": guessing(loss_fn, output, inputs)}}
-
-
-def guessing(loss_fn: Callable[[Any, Any], Tensor], output: Any, inputs: Inputs) -> float:
-    """The loss of an output of zeros: guessing for cross-entropy, saying the mean for centred targets."""
-    try:
-        with torch.no_grad():
-            return float(loss_fn(tree_map_only(Tensor, torch.zeros_like, output), inputs.targets))
-    except Exception:  # a loss that takes the model's own output apart in a way zeros do not bear
-        return math.nan
+    targets = [understand(model, batch).targets for batch in batches]
+    return {"connection": names, "start": {**start, "chance": guessing(loss_fn, output, targets)}}
 
 
 # -- training ------------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from leadline.core.config import RunConfig
 from leadline.core.errors import UsageError
 from leadline.data import Batches, Dataset
 from leadline.execute import environment
+from leadline.execute.guessing import LossFunction, guessing
 from leadline.models.chain import Chain
 from leadline.models.names import resolve
 from leadline.probes import Splits
@@ -31,6 +32,8 @@ from leadline.train.sounder import Sounder, look
 from leadline.train.spread import SpreadProcrustes
 
 LARGE = 96
+GUESSED = 1024
+"""So many training samples tell what guessing costs."""
 DTYPES = {"fp32": torch.float32, "bf16": torch.float32, "fp64": torch.float64}
 
 
@@ -97,6 +100,7 @@ class Workshop:
             "steps_per_epoch": len(self.batches),
             "parameters": parameters,
             "data_digest": self.dataset.digest,
+            "start": {"chance": chance(self.dataset, self.trainer.loss_fn)},
             "environment": environment.describe() | {"processes": world()},
         }
 
@@ -149,6 +153,12 @@ def build_model(config: RunConfig, dataset: Dataset) -> Chain:
     if config.training.channels_last or config.training.precision == "bf16":
         model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     return model.to(DTYPES[config.training.precision])
+
+
+def chance(dataset: Dataset, loss_fn: LossFunction) -> float:
+    """What guessing costs on the first training samples."""
+    targets = dataset.train.targets[:GUESSED]
+    return guessing(loss_fn, torch.zeros(len(targets), dataset.classes), [targets])
 
 
 def _batches(config: RunConfig, dataset: Dataset, where: torch.device, *, train: bool) -> Batches:

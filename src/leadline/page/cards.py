@@ -30,7 +30,7 @@ OWN = {
     },
     "start": {
         "title": "The untrained model on one batch.",
-        "text": "`loss`: of the model as it is; `chance`: of an output of zeros, which is guessing; shares of "
+        "text": "`loss`: of the model as it is; `chance`: of guessing, the best constant output; shares of "
         "parameters that the gradient reaches or moves.",
         "reference": "",
         "normal": "A loss near that of guessing; every parameter reached.",

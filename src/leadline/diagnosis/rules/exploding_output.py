@@ -33,9 +33,10 @@ def look(seen: Evidence, limits: Limits) -> Sign | None:
         return None
     grown, largest = slope(forward) * (len(known) - 1), float(known.max())
     share = float((np.diff(known) > 0).mean())
-    loss, chance = seen.number("start/loss"), seen.number("start/chance")
+    asked, chance = seen.course(), seen.number("start/chance")
+    loss = asked.losses[0] if asked.losses and math.isnan(asked.start) else asked.start
     excess = loss / chance if chance > 0 else math.nan
-    bad_start = not math.isfinite(loss) or excess >= limits["loss"]
+    bad_start = excess >= limits["loss"] or (not math.isfinite(loss) if chance > 0 else asked.lost)
     if grown < limits["decades"] or share < limits["share"] or not bad_start:
         return None
     return Sign(
