@@ -1,7 +1,7 @@
 /* Charts: drawn when they come into sight, a few at a time; read with the mouse, a finger or the arrow keys. */
 "use strict";
 (function (L) {
-  const SLICE = 24; // milliseconds of drawing before the browser gets its turn
+  const SLICE = 50; // milliseconds of drawing before the browser gets its turn
   const CONFIG = { displayModeBar: false, responsive: false, showTips: false, scrollZoom: false, doubleClick: "reset" };
 
   let drawn;

@@ -82,7 +82,7 @@
   /** What every chart's layout starts from. */
   L.layout = function (height) {
     const ink = token("ink-2"), line = token("line");
-    const axis = { gridcolor: line, linecolor: line, zeroline: false, tickfont: { size: 11.5 }, ticks: "outside", ticklen: 3, tickcolor: line, fixedrange: L.coarse };
+    const axis = { type: "linear", ticklabeloverflow: "allow", gridcolor: line, linecolor: line, zeroline: false, tickfont: { size: 11.5 }, ticks: "outside", ticklen: 3, tickcolor: line, fixedrange: L.coarse };
     return {
       height,
       margin: { l: 56, r: 22, t: 8, b: 40 },

@@ -170,7 +170,7 @@
       const marker = { size: 4, color: colour, symbol: k ? "diamond-open" : "circle" };
       return [
         { type: "scatter", mode: few ? "lines+markers" : "lines", x: run.x, y, line: { color: colour, width: k ? 1.4 : 1.8, dash }, marker, hoverinfo: "skip" },
-        { type: "scatter", mode: "markers", x: marks.x, y: marks.y, marker: { symbol: marks.symbol, size: 7, color: colour, line: { color: colour, width: 1 } }, hoverinfo: "skip" },
+        { type: "scatter", mode: "markers", visible: marks.x.length > 0, x: marks.x, y: marks.y, marker: { symbol: marks.symbol, size: 7, color: colour, line: { color: colour, width: 1 } }, hoverinfo: "skip" },
       ];
     });
   }
