@@ -141,6 +141,16 @@ def test_no_bytes_break_the_reader(tmp_path_factory: pytest.TempPathFactory, jun
     assert read(folder).readings.height >= 4
 
 
+@pytest.mark.parametrize(("whole", "torn"), [(b"0.5,0.75]", b"0.5\n0.75]"), (b'"loss",', b'"lo\nss",')])
+def test_two_damaged_lines_do_not_make_one_reading(tmp_path: Path, whole: bytes, torn: bytes) -> None:
+    reading = line(1, "loss", "loss", [0.5, 0.75])
+    assert whole in reading
+    RunFolder(tmp_path).readings.write_bytes(line(0, "a", "b", 1.0) + reading.replace(whole, torn, 1))
+    follower = Follower(RunFolder(tmp_path))
+    assert [found["step"] for found in follower.lines()] == [0]
+    assert follower.notes[0].startswith("2 damaged lines")
+
+
 def test_a_line_longer_than_any_reading_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("leadline.store.reader.CHUNK", 1 << 10)
     monkeypatch.setattr("leadline.store.reader.LONGEST_LINE", 1 << 12)

@@ -65,7 +65,7 @@ def _list(text: str) -> list[Any]:
 def _plain(text: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {"True": True, "False": False, "None": None}.get(text, text)
 
 

@@ -204,12 +204,12 @@ def _file(path: Path | None) -> dict[str, Any]:
         found = json.loads(path.read_bytes())
     except OSError as error:
         raise UnreadableError(f"cannot read the configuration {path}: {error.strerror}") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise UnreadableError(f"the configuration {path} is not JSON") from None
-    if not isinstance(found, dict):
-        raise UnreadableError(f"the configuration {path} holds no object")
-    config = found.get("config", found)
-    return dict(config)
+    config = found.get("config", found) if isinstance(found, dict) else found
+    if not isinstance(config, dict):
+        raise UnreadableError(f"the configuration {path} holds a {type(config).__name__}, expected an object")
+    return config
 
 
 def show(result: dict[str, Any]) -> None:

@@ -153,9 +153,13 @@ class RunConfig(Part):
     def parse(cls, data: Mapping[str, Any]) -> "RunConfig":
         """A configuration from plain data; what cannot be meant is one line that says what was expected."""
         try:
-            return cls.model_validate(dict(data))
+            config = cls.model_validate(dict(data))
+            config.digest.isalnum()
         except ValidationError as error:
             raise UsageError(explain(error, cls)) from None
+        except (ValueError, RecursionError) as error:
+            raise UsageError(f"the configuration holds what JSON cannot: {str(error).splitlines()[0]}") from None
+        return config
 
 
 def explain(error: ValidationError, model: type[BaseModel]) -> str:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 _LEAST_AREA, _WIDEST, _ATTEMPTS = 0.08, 4 / 3, 10
+_FORMATS = ("JPEG", "PNG")  # of the others some are handed to other programs
 _SHORT_SIDE = 256 / 224  # of the whole image, in sides of the central crop
 
 DRAWS = 4 * _ATTEMPTS + 1
@@ -27,7 +28,7 @@ def opened(path: Path) -> "Image":
     from PIL import Image
 
     try:
-        with explained("read", path), Image.open(path) as file:
+        with explained("read", path), Image.open(path, formats=_FORMATS) as file:
             return file.convert("RGB")
     except (SyntaxError, ValueError, Image.DecompressionBombError) as error:
         raise UnreadableError(f"{path} is not an image that can be read: {error}") from error

@@ -1,5 +1,6 @@
 """The limits the rules go by: those of thresholds.yaml, parts of them replaced by a file of the user's."""
 
+import reprlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from leadline.core.errors import UnreadableError, UsageError, unknown
 
 Thresholds = Mapping[str, Mapping[str, float]]
 
+LARGEST = 1e308
 OURS = Path(__file__).with_name("thresholds.yaml")
 
 
@@ -33,12 +35,12 @@ def _read(path: Path) -> dict[str, dict[str, float]]:
         found = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
     except (OSError, UnicodeDecodeError) as error:
         raise UnreadableError(f"cannot read the thresholds {path}: {getattr(error, 'strerror', error)}") from None
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise UnreadableError(f"the thresholds {path} are not YAML: {str(error).splitlines()[0]}") from None
     if not isinstance(found, dict) or not all(isinstance(limits, dict) for limits in found.values()):
         raise UsageError(f"{path}: expected `rule: {{limit: number}}`, as in thresholds.yaml")
     for rule, limits in found.items():
         for name, value in limits.items():
-            if isinstance(value, bool) or not isinstance(value, int | float):
-                raise UsageError(f"{path}: {rule}.{name} is {value!r}, expected a number")
+            if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < LARGEST:
+                raise UsageError(f"{path}: {rule}.{name} is {reprlib.repr(value)}, expected a number")
     return {str(rule): {str(k): float(v) for k, v in limits.items()} for rule, limits in found.items()}

@@ -122,7 +122,8 @@ class Follower:
     def _parse(self, block: bytes) -> list[Reading]:
         try:
             found: list[Reading] = json.loads(b"[" + block[:-1].replace(b"\n", b",") + b"]")
-            if all(map(_is_reading, found)):
+            # two damaged lines may make one reading between them
+            if len(found) == block.count(b"\n") and all(map(_is_reading, found)):
                 return found
         except (ValueError, RecursionError):
             pass
