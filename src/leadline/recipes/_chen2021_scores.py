@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 Printed = Mapping[str, tuple[tuple[str, str], ...]]
 """By architecture, for every ending, the accuracy in percent and the parameters in millions, digit by digit."""
+NAMES = {"cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}
 COMPETITIVE = 2.0
 """Points of accuracy that a competitive network may be behind; the printed ones are at most 1.6 behind."""
 
@@ -50,7 +51,7 @@ def figure(table: Table, printed: Printed, title: str) -> "Figure":
             panel.set_title(called(rows), fontsize="medium")
             panel.set(xlim=(0, 102), xlabel="test accuracy, %")
         drawn.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
-        data = ", ".join(dict.fromkeys(runs["data"].tolist()))
+        data = " and ".join(NAMES.get(name, name) for name in dict.fromkeys(runs["data"].tolist()))
         drawn.suptitle(f"{title}; ours on {data}", x=0.01, ha="left", fontsize="medium")
     return drawn
 

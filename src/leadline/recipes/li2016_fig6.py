@@ -72,7 +72,8 @@ def figure(table: Table) -> "Figure":
         series.draw(left, crossed, x="level", y="index", by="net", names=names(COMPARED), marker="")
         left.set(title="index at equal losses", xlabel="loss above the optimum", ylabel="index", xscale="log")
         left.invert_xaxis()
-        left.legend()
+        if crossed.height:
+            left.legend()
         run = table.where(part="dynamics")
         if run.height:
             right.plot(run["epoch"], run["index"], color=COLOURS[2])
