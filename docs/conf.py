@@ -20,3 +20,4 @@ exclude_patterns = ["_build", "results"]
 autodoc_typehints = "description"
 autodoc_member_order = "bysource"
 nitpicky = False
+smartquotes = False

@@ -6,6 +6,7 @@ in a folder: `python -m leadline.recipes._pages docs/results docs/papers`.
 
 import json
 import os
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,6 +28,7 @@ PAPERS = {
     ),
     "chen2021": ("ResNEsts and DenseNEsts", "Chen, Lee, Garudadri, Rao: ResNEsts and DenseNEsts"),
 }
+COMMAND = re.compile(r"(leadline \w+(?: [\w*]+_\w+)?(?: --\w+ \w+)*)")
 WORDS = {"holds": "hold", "fails": "fail", "undecided": "are undecided"}
 
 
@@ -55,7 +57,12 @@ def page(key: str, results: Path, *, beside: Path) -> str:
     """The page of a paper; figures are referred to from the folder `beside`."""
     title, reference = PAPERS[key]
     found = {name: kept(name, results) for name in select([key])}
-    parts = [f"# {title}", reference + ".", *_counts(found), *_theorems(key, results)]
+    parts = [
+        f"# {title}",
+        reference if reference.endswith("?") else f"{reference}.",
+        *_counts(found),
+        *_theorems(key, results),
+    ]
     for name, result in found.items():
         parts += _recipe(name, result, beside)
     return "\n\n".join(parts) + "\n"
@@ -85,12 +92,14 @@ def _theorems(key: str, results: Path) -> Iterator[str]:
             ["statement", "what it says", "verdict", "worst error"],
             ([f"`{r['name']}`", r["statement"], r["verdict"], _number(r["worst_error"])] for r in rows),
         )
+    if failing := [row for row in rows if row["verdict"] != "holds" and row["notes"]]:
+        yield "\n".join(f"- `{row['name']}` {row['verdict']}: {_escaped(row['notes'][0])}." for row in failing)
 
 
 def _recipe(name: str, result: Kept | None, beside: Path) -> Iterator[str]:
     parts = card(name)
     yield f"({name})=\n## {parts['title'].rstrip('.')}"
-    yield "\n".join(f"**{head}.** {_escaped(parts[head])}\n" for head in HEADS if head in parts).rstrip()
+    yield "\n".join(f"**{head}.** {_with_commands(parts[head])}\n" for head in HEADS if head in parts).rstrip()
     if result is None:
         yield "No result is kept of it yet."
         return
@@ -98,6 +107,15 @@ def _recipe(name: str, result: Kept | None, beside: Path) -> Iterator[str]:
     yield f"::::{{container}} beside\n\n![{name} at {result.scale} scale]({source})\n\n{_published(result)}\n\n::::"
     yield _ledger(result)
     yield _made(result)
+
+
+def _with_commands(text: str) -> str:
+    """The text with our commands set as code.
+
+    >>> _with_commands("leadline reproduce li2016_fig4 --scale paper (a_b)")
+    '`leadline reproduce li2016_fig4 --scale paper` (a\\\\_b)'
+    """
+    return "".join(f"`{part}`" if COMMAND.fullmatch(part) else _escaped(part) for part in COMMAND.split(text))
 
 
 def _published(result: Kept) -> str:
