@@ -2,7 +2,7 @@
 
 Reference: Oyedotun, Al Ismaeil, Aouada, Training Very Deep Neural Networks: Rethinking the Role of Skip Connections,
 section 6.3. kappa = sigma_max / sigma_min of every layer's weights after training, by HOSVD.
-Run: leadline reproduce oyedotun2021_fig10 --scale paper (days on a GPU; about seven minutes at laptop scale).
+Run: leadline reproduce oyedotun2021_fig10 --scale paper (days on a GPU; about eight minutes at laptop scale).
 Expect: what the paper says is generally higher in the plain network than in ResNet and ResNeXt. Weights are regular at
 the start, by whatever architecture, so that any difference is one of training.
 Differs: the paper does not say which mode of the HOSVD it prints; ours is the largest over the modes. Those of ResNeXt

@@ -2,7 +2,7 @@
 
 Reference: Oyedotun, Al Ismaeil, Aouada, Training Very Deep Neural Networks: Rethinking the Role of Skip Connections,
 section 6.3. kappa = sigma_max / sigma_min of a batch of hidden representations after training, layer by layer.
-Run: leadline reproduce oyedotun2021_fig11 --scale paper (days on a GPU; about seven minutes at laptop scale).
+Run: leadline reproduce oyedotun2021_fig11 --scale paper (days on a GPU; about eight minutes at laptop scale).
 Expect: what the paper draws is infinite for the plain network up to the 80th layer and finite for ResNet and ResNeXt.
 The theory of section 4 has representations lose rank the more the deeper they are, which is the other way round.
 Differs: the paper says neither over which mode kappa is taken nor what counts as infinite. Ours are two modes, over the

@@ -2,7 +2,7 @@
 
 Reference: Oyedotun, Al Ismaeil, Aouada, Training Very Deep Neural Networks: Rethinking the Role of Skip Connections,
 section 6.4. kappa = sigma_max / sigma_min of every layer's weights after training, by HOSVD; no activations.
-Run: leadline reproduce oyedotun2021_fig12 --scale paper (days on a GPU; about six minutes at laptop scale).
+Run: leadline reproduce oyedotun2021_fig12 --scale paper (days on a GPU; about five minutes at laptop scale).
 Expect: what the paper says is high in the plain network as compared to ResNet and ResNeXt. Without batch norm a linear
 network of this depth at He initialisation has outputs of 2^80 and cannot be trained at any ordinary rate.
 Differs: the paper does not say which mode of the HOSVD it prints; ours is the largest over the modes. Those of ResNeXt

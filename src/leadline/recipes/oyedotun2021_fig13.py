@@ -2,7 +2,7 @@
 
 Reference: Oyedotun, Al Ismaeil, Aouada, Training Very Deep Neural Networks: Rethinking the Role of Skip Connections,
 section 6.4. kappa = sigma_max / sigma_min of a batch of hidden representations after training; no activations.
-Run: leadline reproduce oyedotun2021_fig13 --scale paper (days on a GPU; about six minutes at laptop scale).
+Run: leadline reproduce oyedotun2021_fig13 --scale paper (days on a GPU; about five minutes at laptop scale).
 Expect: what the paper draws is infinite for the plain network in the first layer, high in the others, and finite for
 ResNet and ResNeXt. Over the channels the first layer is infinite for all of them, without any fault of depth: nine
 pixels of one channel give it a rank of nine for sixteen channels.

@@ -2,7 +2,7 @@
 
 Reference: Oyedotun, Al Ismaeil, Aouada, Training Very Deep Neural Networks: Rethinking the Role of Skip Connections,
 section 6.2. Loss, on a log axis, and accuracy on the training data of CIFAR-100 while the networks train.
-Run: leadline reproduce oyedotun2021_fig2 --scale paper (days on a GPU; about four minutes at laptop scale).
+Run: leadline reproduce oyedotun2021_fig2 --scale paper (days on a GPU; about five minutes at laptop scale).
 Expect: plain networks stay at chance, and with batch norm have losses far above it once a large update has been made;
 ResNet and ResNeXt train.
 Differs: plain networks are trained with batch norm and without, as the paper leaves that open. Captions and text

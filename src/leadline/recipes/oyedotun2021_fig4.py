@@ -3,7 +3,7 @@
 Reference: Oyedotun, Al Ismaeil, Aouada, Training Very Deep Neural Networks: Rethinking the Role of Skip Connections,
 section 6.2. Units' activations in an early and a late layer; those of the plain network's first layer go up to 10^6,
 those of ResNet and ResNeXt stay below 6.5.
-Run: leadline reproduce oyedotun2021_fig4 --scale paper (days on a GPU; about four minutes at laptop scale).
+Run: leadline reproduce oyedotun2021_fig4 --scale paper (days on a GPU; about five minutes at laptop scale).
 Expect: activations of the order of ten everywhere but in plain networks once a large update was made.
 Differs: activations are outputs of the convolutions before any norm, which would hide their scale, of 64 samples, read
 every 60 steps at laptop scale. Plain networks are trained with batch norm and without, as the paper leaves that open.

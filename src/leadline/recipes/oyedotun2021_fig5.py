@@ -3,7 +3,7 @@
 Reference: Oyedotun, Al Ismaeil, Aouada, Training Very Deep Neural Networks: Rethinking the Role of Skip Connections,
 section 6.2. Weights of an early and a late layer; those of the plain network's first layer lie between -180,000 and
 620,000, and those of layer 108 progressively collapse to zero; those of ResNet and ResNeXt stay small and consistent.
-Run: leadline reproduce oyedotun2021_fig5 --scale paper (days on a GPU; about four minutes at laptop scale).
+Run: leadline reproduce oyedotun2021_fig5 --scale paper (days on a GPU; about five minutes at laptop scale).
 Expect: weights of the order of one everywhere but in the first layers of plain networks, if a large update was made
 there.
 Differs: weights are read every 60 steps at laptop scale. Plain networks are trained with batch norm and without, as the

@@ -3,7 +3,7 @@
 Reference: Oyedotun, Al Ismaeil, Aouada, Training Very Deep Neural Networks: Rethinking the Role of Skip Connections,
 section 6.2. Gradients in an early and a late layer; most in the plain network's first layer lie between -5 and 5, in
 that of ResNet between -0.07 and 0.07, of ResNeXt between -0.8 and 0.8; in layer 108 all between -0.01 and 0.01.
-Run: leadline reproduce oyedotun2021_fig6 --scale paper (days on a GPU; about four minutes at laptop scale).
+Run: leadline reproduce oyedotun2021_fig6 --scale paper (days on a GPU; about five minutes at laptop scale).
 Expect: with batch norm gradients that explode towards the first layers of plain networks, without it gradients that
 vanish there; small ones with skips.
 Differs: gradients are those by the weights, of the batch trained on, read every 60 steps at laptop scale; `most` is all

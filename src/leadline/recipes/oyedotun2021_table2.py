@@ -3,7 +3,7 @@
 Reference: Oyedotun, Al Ismaeil, Aouada, Training Very Deep Neural Networks: Rethinking the Role of Skip Connections,
 sections 6.1 and 6.2. ReLU networks of 110 layers at He initialisation, batches of 128, weight decay 1e-4, learning rate
 between 0.0001 and 0.1, up to 200 epochs.
-Run: leadline reproduce oyedotun2021_table2 --scale paper (days on a GPU; about four minutes at laptop scale).
+Run: leadline reproduce oyedotun2021_table2 --scale paper (days on a GPU; about five minutes at laptop scale).
 Expect: plain networks at chance with batch norm and without, ResNet and ResNeXt far above it.
 Differs: the paper leaves open blocks, widths, shortcuts, cardinality, norm and schedule. Ours: basic blocks 16-32-64
 with 1x1 projections, ResNeXt of 8 paths in bottlenecks, batch norm except where its lack is said, rate 0.1 divided by

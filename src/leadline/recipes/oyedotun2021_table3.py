@@ -3,7 +3,7 @@
 Reference: Oyedotun, Al Ismaeil, Aouada, Training Very Deep Neural Networks: Rethinking the Role of Skip Connections,
 sections 6.1 and 6.2. ReLU networks of 101 layers at He initialisation, batches of 128, weight decay 1e-4, learning rate
 between 0.0001 and 0.1, up to 200 epochs, crops and flips.
-Run: leadline reproduce oyedotun2021_table3 --scale paper (days on a GPU; about three minutes at laptop scale).
+Run: leadline reproduce oyedotun2021_table3 --scale paper (days on a GPU; about four minutes at laptop scale).
 Expect: plain networks far below ResNet and ResNeXt, with batch norm and without. At 3.72% the published plain network
 is above twice chance, so that it is held against what ResNet learned.
 Differs: the paper leaves open blocks, widths, shortcuts, cardinality, norm and schedule; ours are those of

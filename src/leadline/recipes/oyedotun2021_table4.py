@@ -3,7 +3,7 @@
 Reference: Oyedotun, Al Ismaeil, Aouada, Training Very Deep Neural Networks: Rethinking the Role of Skip Connections,
 sections 6.1 and 6.2. ReLU networks of 101 layers at He initialisation, batches of 128, weight decay 1e-4, learning rate
 between 0.0001 and 0.1, up to 200 epochs, crops and flips; top-1 accuracy.
-Run: leadline reproduce oyedotun2021_table4 --scale paper (days on a GPU; about three minutes at laptop scale).
+Run: leadline reproduce oyedotun2021_table4 --scale paper (days on a GPU; about four minutes at laptop scale).
 Expect: plain networks far below ResNet and ResNeXt, with batch norm and without. Section 6.1 says that only ResNet and
 ResNeXt were trained on ImageNet, while the table has a plain network at 15.37%, far above chance; ours is held against
 what ResNet learned.
