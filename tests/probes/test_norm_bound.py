@@ -174,3 +174,34 @@ def test_what_the_corollary_does_not_cover_says_so() -> None:
     assert notes["gpt2"][0].startswith("no bound is known for")
     without = read(NormBound(), moment(build("preactivation").model, torch.randn(2, 3, 16, 16)))
     assert without["ratio"].notes[0] == "there is no loss function" and without["delta"].value[0] > 0
+
+
+class Demanding(nn.Module):
+    """Sets `requires_grad` on what it is given while it is trained, as some speech models do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList(Demanding.Block() for _ in range(3))
+
+    class Block(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.one, self.two = nn.Linear(4, 6), nn.Linear(6, 4)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return x + self.two(F.relu(self.one(x)))
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x[:]
+        if self.training:
+            x.requires_grad = True
+        for block in self.blocks:
+            x = block(x)
+        return x
+
+
+def test_a_model_that_follows_its_inputs_itself() -> None:
+    torch.manual_seed(0)
+    at = moment(Demanding().double(), draw(5, 4), torch.arange(5) % 4, F.cross_entropy)
+    found = read(NormBound(), at)
+    assert all(value > 0 for value in found["delta"].value) and all(value > 0 for value in found["deviation"].value)

@@ -161,10 +161,12 @@ def listen(
     evaluate: bool = False,
     also: Sequence[Tap] = (),
     then: Callable[[Any], None] = lambda _: None,
+    follow: bool = True,
 ) -> tuple[list[T | str], Heard]:
     """measure(k, value at place k) in a pass of its own, and what the taps `also` heard in it.
 
-    With `gradients` the value comes with its graph; `then` gets the model's output while the taps still listen.
+    With `gradients` the value comes with its graph; `then` gets the model's output while the taps still listen. The
+    inputs are followed too, unless the model will not have that (some set `requires_grad` on them themselves).
     """
     found: dict[int, T] = {}
     troubles: dict[int, str] = {}
@@ -182,8 +184,12 @@ def listen(
     taps = [Tap(place, listener(index)) for index, place in enumerate(places)]
     try:
         with own_pass(at.model, gradients=gradients, evaluate=evaluate), Tape(at.model, [*taps, *also]) as tape:
-            then((followed(inputs) if gradients else inputs).call(at.model))
+            then((followed(inputs) if gradients and follow else inputs).call(at.model))
     except Exception as error:  # whatever somebody's model raises is the answer, not the end of their training
+        if gradients and follow:
+            return listen(
+                at, inputs, places, measure, gradients=True, evaluate=evaluate, also=also, then=then, follow=False
+            )
         return [failure(error) for _ in taps], Heard({}, {})
     heard = tape.read()
     return [found[k] if k in found else troubles.get(k) or heard.why(tap) for k, tap in enumerate(taps)], heard

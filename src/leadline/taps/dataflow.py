@@ -22,8 +22,8 @@ def value_of(tensor: Tensor) -> Value | None:
 
 
 def order(value: Value) -> int:
-    """The later an operation was recorded, the larger."""
-    return int(value[0]._sequence_nr())
+    """The later an operation was recorded, the larger; a leaf, which none made, is before all of them."""
+    return -1 if hasattr(value[0], "variable") else int(value[0]._sequence_nr())
 
 
 _SPOKEN = {"addmm": "linear", "mm": "linear", "bmm": "matmul", "reshapealias": "reshape", "unsafeview": "view"}
