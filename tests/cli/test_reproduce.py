@@ -98,6 +98,17 @@ def test_a_recipe_that_cannot_be_judged_is_told_and_the_others_are(
     assert not (out / "smoke" / NAME / TRACEBACK).exists()
 
 
+def test_a_copy_that_lacks_readings_is_made_again(reproduced: Path, tmp_path: Path) -> None:
+    out = tmp_path / "copy"
+    shutil.copytree(reproduced, out)
+    cut = next((out / "runs").iterdir()) / "readings.jsonl"
+    whole = cut.read_bytes()
+    cut.write_bytes(whole[: len(whole) // 2])
+    assert list(Plan.of([NAME], "smoke", out).left) == [cut.parent.name]
+    assert run(words(out)) in (0, 1)
+    assert not Plan.of([NAME], "smoke", out).left
+
+
 def test_the_plan_says_what_is_left(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(words(tmp_path, "--dry-run", "--json")) == 0
     (row,) = json.loads(capsys.readouterr().out)

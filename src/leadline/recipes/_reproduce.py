@@ -41,7 +41,7 @@ class Plan:
     @cached_property
     def left(self) -> dict[str, Unit]:
         """The units that are not done yet."""
-        return {i: unit for i, unit in self.units.items() if not RunFolder(self.root / i).done_json.exists()}
+        return {i: unit for i, unit in self.units.items() if not RunFolder(self.root / i).done}
 
     @cached_property
     def seconds(self) -> dict[str, float]:

@@ -55,7 +55,7 @@ def judge(name: str, scale: Scale, units: Sequence[Unit], root: Path) -> Result:
     """Reads what has finished of a recipe's units below `root` and judges it."""
     recipe = load(name)
     distinct = {unit.identity: unit for unit in units}
-    finished = [i for i in distinct if RunFolder(root / i).done_json.exists()]
+    finished = [i for i in distinct if RunFolder(root / i).done]
     missing = tuple(i for i in distinct if i not in finished)
     table = recipe.table([Made(distinct[i], root / i) for i in finished]) if finished else Table()
     return Result(
