@@ -25,6 +25,9 @@ def leadline(*words: str) -> "subprocess.CompletedProcess[str]":
         (["train", "resnet-20", "--epochs", "0"], 2, "training.epochs: input should be greater than or equal to 1"),
         (["train", "resnet-20", "--epochs", "two"], 2, "--epochs 'two': expected INT"),
         (["train", "resnet-20", "--epohcs", "1"], 2, "unknown option --epohcs; did you mean --epochs?"),
+        (["train", "resnet-20", "--stps", "3"], 2, "unknown option --stps; did you mean --steps"),
+        (["train", "resnet-20", "--evaluate-evry", "3"], 2, "unknown option '--evaluate-evry'"),
+        (["train", "resnet-20", "--optimizer", "sdg"], 2, "unknown --optimizer 'sdg'; did you mean 'sgd'?"),
         (["train", "resnet-20", "--lr", "-0.1"], 2, "optimizer.lr: input should be greater than 0, got -0.1"),
         (["train", "resnet-20", "--batch-size", "5000"], 2, "5000"),
         (

@@ -1,6 +1,7 @@
 """Parsing of the command line into typed dataclasses, every complaint in one line."""
 
 import contextlib
+import dataclasses
 import io
 import json
 import re
@@ -10,7 +11,7 @@ from typing import Any, TypeVar
 
 import tyro
 
-from leadline.core.errors import UsageError
+from leadline.core.errors import UsageError, unknown
 
 Options = TypeVar("Options")
 
@@ -26,15 +27,24 @@ def parse(kind: type[Options], words: Sequence[str], *, verb: str) -> Options:
     except SystemExit as ended:
         if ended.code in (0, None):
             raise
-        raise UsageError(_one_line(said.getvalue(), verb)) from None
+        raise UsageError(_one_line(said.getvalue(), verb, _options(kind))) from None
 
 
-def _one_line(text: str, verb: str) -> str:
-    """What tyro says in a box, as one line."""
+def _options(kind: type) -> list[str]:
+    fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
+    return [f"--{field.name.replace('_', '-')}" for field in fields]
+
+
+def _one_line(text: str, verb: str, options: Sequence[str]) -> str:
+    """What tyro says in a box, as one line; names that are unknown get the nearest ones."""
     lines = [line.strip(" ─") for line in text.translate(_FRAME).splitlines()]
     said = " ".join(line for line in lines if line)
     if found := re.search(r"Unrecognized options: (\S+?),? .*?Perhaps you meant: (?:\S+, )?(--[\w-]+)", said):
         said = f"unknown option {found[1]}; did you mean {found[2]}?"
+    elif found := re.search(r"Unrecognized options: (--[^\s=,]+)", said):
+        said = str(unknown("option", found[1], options))
+    elif found := re.search(r"nvalid choice '(.*?)' for argument '(\S+?)'\. Expected one of \((.*?)\)", said):
+        said = str(unknown(found[2], found[1], sorted(set(re.findall(r"'(.*?)'", found[3])) - {"None"})))
     elif found := re.search(r"Error parsing (\S+): .*?matching \{None\}\|(\S+) could .*? from \['(.*?)'\]", said):
         said = f"{found[1]} {found[3]!r}: expected {found[2]}"
     else:
