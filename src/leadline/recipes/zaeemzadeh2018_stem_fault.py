@@ -1,4 +1,4 @@
-"""The released projection at the stem: a conjugate leaves one of nine taps, and makes the outlier of Fig. 3.
+"""The released projection at the stem: a conjugate leaves one of nine taps and moves the gradient norm ratio.
 
 Reference: Zaeemzadeh, Rahnavard, Shah, Norm-Preservation: Why Residual Networks Can Become Extremely Deep?, sections 3
 and 4.1, and the program released with it; not a figure of the paper. The text lays the outlier of ProcResNet in Fig. 3,
