@@ -1,6 +1,7 @@
 """Joins the processes that torchrun started, so that they train one run together; of one alone nothing changes."""
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -47,5 +48,10 @@ def in_company() -> Iterator[None]:
         said = str(error)
         if world() == 1 or not any(word in said.lower() for word in GONE):
             raise
-        which, reason = f"process {rank()} of {world()}", said.splitlines()[0]
+        which, reason = f"process {rank()} of {world()}", _short(said)
         raise Lost(f"{which} lost the others ({reason}); the same command goes on from the last checkpoint") from None
+
+
+def _short(said: str) -> str:
+    """What happened, without the place in the source of gloo before it and the advice behind it."""
+    return re.sub(r"^\[\S+:\d+\] ", "", said.splitlines()[0]).partition(". ")[0]
