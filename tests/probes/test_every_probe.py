@@ -227,6 +227,19 @@ def low_rank(weight: Tensor) -> None:
 
 IMAGES, LABELS = torch.randn(4, 3, 8, 8, generator=torch.Generator().manual_seed(0)), torch.arange(4)
 
+
+class Complex(nn.Module):
+    """Complex in the middle."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.one = nn.Linear(192, 10, dtype=torch.complex64)
+        self.two = nn.Linear(10, 10, dtype=torch.complex64)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.two(self.one(x.flatten(1).to(torch.complex64))).abs()
+
+
 STRANGE: dict[str, Callable[[], tuple[nn.Module, Tensor, Tensor]]] = {
     "nan": lambda: (spoilt(lambda weight: weight.view(-1)[3].fill_(math.nan)), IMAGES, LABELS),
     "inf": lambda: (spoilt(lambda weight: weight.view(-1)[3].fill_(math.inf)), IMAGES, LABELS),
@@ -242,6 +255,7 @@ STRANGE: dict[str, Callable[[], tuple[nn.Module, Tensor, Tensor]]] = {
     "frozen": lambda: (residual().requires_grad_(False), IMAGES, LABELS),
     "evaluation mode": lambda: (residual().eval(), IMAGES, LABELS),
     "no parameters": lambda: (nn.Sequential(nn.ReLU(), nn.Flatten()), IMAGES, LABELS),
+    "complex": lambda: (Complex(), IMAGES, LABELS),
     "one layer": lambda: (nn.Sequential(nn.Flatten(), nn.Linear(192, 10)), IMAGES, LABELS),
     "one convolution on one pixel": lambda: (
         nn.Sequential(nn.Conv2d(3, 4, 1), nn.Flatten()),

@@ -343,6 +343,20 @@ def test_what_cannot_be_read_is_one_clear_line() -> None:
         anatomy(nn.DataParallel(nn.Linear(3, 3)), torch.ones(2, 3))
 
 
+def test_a_lazy_model_is_one_clear_line() -> None:
+    model = nn.Sequential(nn.LazyLinear(4), nn.Linear(4, 3))
+    with pytest.raises(UsageError, match=r"0\.weight has no shape yet \(a lazy module\); call the model once"):
+        anatomy(model, torch.ones(2, 5))
+    model(torch.ones(2, 5))
+    assert len(anatomy(model, torch.ones(2, 5)).blocks) == 2
+
+
+def test_hooks_of_others_do_not_make_a_transition() -> None:
+    model, inputs = of("gpt2")
+    model.transformer.h[0].register_full_backward_hook(lambda *_: None)
+    assert [block.kind for block in anatomy(model, inputs).blocks] == [IDENTITY] * 3
+
+
 def test_a_model_that_fails_is_one_clear_line() -> None:
     model, _ = of("inplace_resnet")
     before = state(model)

@@ -301,6 +301,14 @@ def test_an_unknown_module_is_one_clear_line() -> None:
 # -- why there is nothing ----------------------------------------------------------------------------------------------
 
 
+def test_complex_values_have_norms() -> None:
+    x = torch.randn(3, 4, dtype=torch.complex128)
+    place = Tap(Place("", "in", (0,)), FROBENIUS)
+    with Tape(nn.Identity(), [place]) as tape:
+        tape.model(x)
+        assert tape.read()[place] == pytest.approx(float(x.norm()), rel=1e-12)
+
+
 def test_what_was_not_heard_says_why() -> None:
     foreign = build("twice")
     model = foreign.model

@@ -80,6 +80,8 @@ class Features:
 
 def pooled(tensor: Tensor, channel: int) -> Tensor:
     """(samples, channels): the mean over all other axes; the batch axis is in front."""
+    if tensor.is_complex():
+        raise UsageError(f"features are {str(tensor.dtype).removeprefix('torch.')}, not real floating point")
     channel %= tensor.ndim
     others = [axis for axis in range(1, tensor.ndim) if axis != channel]
     return tensor.detach().mean(others) if others else tensor.detach()

@@ -56,6 +56,8 @@ def mean_cosine(hidden: Tensor) -> Found:
     """Over all pairs of different samples (batch first), from their Gram matrix in float64."""
     if not hidden.numel():
         return f"the representation is empty: {tuple(hidden.shape)}"
+    if hidden.is_complex():
+        return f"the representation is {str(hidden.dtype).removeprefix('torch.')}, not real floating point"
     products = gram(hidden.flatten(1)[None])
     if not torch.isfinite(products).all():
         return "not finite"

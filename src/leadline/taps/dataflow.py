@@ -31,7 +31,10 @@ _SPOKEN = {"addmm": "linear", "mm": "linear", "bmm": "matmul", "reshapealias": "
 
 def operation(value: Value) -> str:
     """What computed the value: `ConvolutionBackward0` is `convolution`, on every device `batchnorm`."""
-    name = str(value[0].name()).rsplit("::", 1)[-1].split("Backward")[0].lower()
+    name = str(value[0].name()).rsplit("::", 1)[-1]
+    if name.startswith("BackwardHookFunction"):  # of somebody's full backward hook: it passes values on
+        return "alias"
+    name = name.split("Backward")[0].lower()
     for prefix in ("native", "cudnn", "miopen", "mkldnn", "adaptive"):
         name = name.removeprefix(prefix)
     return "attention" if name.startswith("scaleddotproduct") else _SPOKEN.get(name, name)

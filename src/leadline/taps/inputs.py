@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
 from leadline.core.errors import UsageError
 
@@ -37,7 +38,11 @@ def eager(model: nn.Module, *, warn: bool = True) -> nn.Module:
         warnings.warn("this model was compiled; the eager module inside it is read instead", UserWarning, stacklevel=3)
     if inner is None and type(model).__name__ == "DistributedDataParallel":
         inner = model.module
-    return eager(inner, warn=warn) if isinstance(inner, nn.Module) else model
+    if isinstance(inner, nn.Module):
+        return eager(inner, warn=warn)
+    if lazy := [name for name, parameter in model.named_parameters() if is_lazy(parameter)]:
+        raise UsageError(f"{lazy[0]} has no shape yet (a lazy module); call the model once on a batch before")
+    return model
 
 
 def _positional(model: nn.Module) -> list[str]:

@@ -34,6 +34,8 @@ def sample_norms(tensor: Tensor) -> Tensor:
     """||t_b||_2 of every sample b; merged in float64, as one float32 norm over millions would be off by 5e-4."""
     if tensor.ndim < 2:
         return tensor.detach().abs().to(accumulated(tensor))
+    if tensor.is_complex():
+        tensor = torch.view_as_real(tensor.detach().resolve_conj())
     norms: Tensor = torch.linalg.vector_norm(tensor, dim=tuple(range(1, tensor.ndim)), dtype=accumulated(tensor))
     return norms
 
