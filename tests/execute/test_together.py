@@ -1,6 +1,7 @@
 """Two processes train the run that one trains: the same losses and readings, whoever starts it and whoever ends it."""
 
 import contextlib
+import json
 import os
 import re
 import socket
@@ -16,8 +17,14 @@ import torch
 from safetensors.torch import load_file
 
 from leadline.core.config import RunConfig
-from leadline.execute.run_one import Settings, Silent, Stopped, run_one
+from leadline.data import load
+from leadline.execute.run_one import Settings, Silent, Stopped, build_model, run_one
+from leadline.projections import Procrustes
+from leadline.projections.procrustes import Site
 from leadline.store.reader import read
+from leadline.train.parallel import Parallel
+from leadline.train.processes import rank, whole
+from leadline.train.spread import SpreadProcrustes
 
 NET = {"name": "resnet-20", "args": {"widths": [4, 4, 8]}}
 PROBES = ("light", "update_ratio@every:4", "gradient_range@log:2", "generalisation_gap@every:8", "activation_range@end")
@@ -70,7 +77,26 @@ def work(rank: int, folder: str) -> None:
             run_one(asked, Path(folder) / f"{way} twice", settings=stopping(5, parallel=way))
         except Stopped:
             run_one(asked, Path(folder) / f"{way} twice", settings=Settings(parallel=way))
+        project(Path(folder), way)
     torch.distributed.destroy_process_group()
+
+
+def project(folder: Path, way: str) -> None:
+    """Projects a model that several processes have; each writes down which kernels it did and what all are then."""
+    torch.manual_seed(0)
+    model = build_model(CASES["projections"], load("digits"))
+    parallel = Parallel.of(model, [*model.blocks], way)
+    made: list[str] = []
+
+    class Counted(SpreadProcrustes):
+        def projected(self, site: Site, *, warm: bool) -> torch.Tensor:
+            made.append(site.name)
+            return super().projected(site, warm=warm)
+
+    procrustes = Counted(parallel.model)
+    procrustes.project()
+    kernels = {site.name: whole(site.kernel).tolist() for site in procrustes.sites}
+    (folder / f"{way}-{rank()}.json").write_text(json.dumps({"made": made, "kernels": kernels}))
 
 
 @pytest.fixture(scope="module")
@@ -144,6 +170,17 @@ def test_two_processes_go_on_bit_for_bit(runs: Path, way: str) -> None:
     assert whole.keys() == pieces.keys() and all(torch.equal(whole[name], pieces[name]) for name in whole)
     names = [runs / way / asked.identity, runs / f"{way} twice" / asked.identity]
     assert len({(name / "readings.jsonl").read_bytes() for name in names}) == 1
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_kernel_is_projected_once_and_is_the_same_everywhere(runs: Path, way: str) -> None:
+    first, second = (json.loads((runs / f"{way}-{number}.json").read_text()) for number in range(2))
+    torch.manual_seed(0)
+    alone = Procrustes(build_model(CASES["projections"], load("digits")))
+    alone.project()
+    assert first["kernels"] == second["kernels"] == {site.name: site.kernel.tolist() for site in alone.sites}
+    assert sorted(first["made"] + second["made"]) == sorted(first["kernels"])
+    assert abs(len(first["made"]) - len(second["made"])) <= 1
 
 
 def test_local_norms_are_others(runs: Path) -> None:
