@@ -1,6 +1,7 @@
 """Curves along the depth break where numbers are infinite, and the strip has bars there and nowhere else."""
 
 import itertools
+import math
 from pathlib import Path
 
 import numpy as np
@@ -56,6 +57,15 @@ def test_strip_has_a_bar_on_a_row_of_its_own_where_a_network_is_infinite(
         found = {str(bar.get_color()): (list(bar.get_xdata()), set(bar.get_ydata())) for bar in drawn_bars}
         assert found == {COLOURS["one"]: ([1, 1], {shift}), COLOURS["other"]: ([3, 3], {1 + shift})}
     assert [label.get_text() for label in strip.get_yticklabels()] == ["infinite"]
+
+
+def test_a_number_between_infinite_ones_is_seen() -> None:
+    with styled():
+        _, [[pair]] = along_depth.pairs(1, 1)
+        rows = Table(net=["one"] * 3, layer=[1, 2, 3], kappa=[math.inf, 7.0, math.inf])
+        along_depth.draw(pair, rows, x="layer", y="kappa", by="net", colours=COLOURS)
+    (dots,) = (line for line in pair.panel.get_lines() if line.get_marker() == ".")
+    assert (list(dots.get_xdata()), list(dots.get_ydata())) == ([2], [pytest.approx(7.0)])
 
 
 def test_legend_says_what_became_of_a_network(drawn: tuple[Figure, along_depth.Pair], tmp_path: Path) -> None:

@@ -65,8 +65,20 @@ def _curve(panel: Axes, rows: Table, x: str, y: str, style: dict[str, Any]) -> N
     middle, low, high = np.array([band(each[np.isfinite(each)], log=True) for each in found]).T
     shown = np.where([bool(np.isinf(each).any()) for each in found], np.nan, middle)
     panel.plot(places, shown, **{"linewidth": 1.5, **style})
+    if (alone := isolated(shown)).any():
+        panel.plot(places[alone], shown[alone], linestyle="", marker=".", markersize=5, color=style["color"])
     if np.isfinite(low).any():
         panel.fill_between(places, low, high, color=style["color"], alpha=0.2, linewidth=0)
+
+
+def isolated(values: Numbers) -> NDArray[np.bool_]:
+    """Which numbers have no number beside them, so that a line does not show them.
+
+    >>> isolated(np.array([1.0, np.nan, 2.0, 3.0])).tolist()
+    [True, False, False, False]
+    """
+    known = np.pad(np.isfinite(values), 1)
+    return np.asarray(known[1:-1] & ~known[:-2] & ~known[2:])
 
 
 def stretches(x: Numbers, marked: NDArray[np.bool_]) -> list[tuple[float, float]]:
