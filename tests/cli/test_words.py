@@ -117,7 +117,13 @@ def test_listing_is_filtered_and_for_machines() -> None:
 
 def test_the_demo_tells_the_three_networks_apart(tmp_path: Path) -> None:
     rows = json.loads(leadline("demo", "--out", str(tmp_path), "--json").stdout)
+    assert [(row["verdict"], row["root"]) for row in rows] == [
+        ("will not train", "LL101"),
+        ("trains slowly", "LL103"),
+        ("healthy", None),
+    ]
     plain, normalised, residual = (row["test_accuracy"] for row in rows)
     assert plain < 0.2 < 0.8 < residual
     assert normalised < residual
-    assert len(list(tmp_path.glob("*/done.json"))) == 3
+    assert len(list(tmp_path.glob("*/done.json"))) == len(list(tmp_path.glob("*/diagnosis.json"))) == 3
+    assert (tmp_path / "report.html").stat().st_size > 10_000 and (tmp_path / "curves.svg").exists()

@@ -38,6 +38,18 @@ def test_too_few_steps_leave_it_open_unless_a_sign_is_clear() -> None:
     assert judge(evidence(COLLAPSE, losses={"": [2.0, 2.0]})).verdict == "will not train"
 
 
+def test_what_was_learning_when_the_budget_ended_is_no_alarm_whatever_the_signs() -> None:
+    found = judge(evidence(COLLAPSE, losses={"": [2.0, 1.8, 1.4, 1.1, 0.8]}))
+    assert found.verdict == "healthy" and found.root is None and "was learning" in found.reason
+
+
+def test_how_well_it_trains_follows_the_verdict() -> None:
+    falling = [1e3 * 0.9**k for k in range(60)]
+    losses = [LEARNS, CREEPS, falling, FLAT, [2.0, math.nan]]
+    learned, slow, from_high, never, lost = (judge(evidence({}, losses={"": course})).trainability for course in losses)
+    assert learned > 1 > max(slow, from_high) and min(slow, from_high) > 0 > never > lost
+
+
 def test_consequences_are_folded_under_one_root() -> None:
     readings = COLLAPSE | {"gradient_norm_ratio/ratio": [4.0] * 8, "activation_range/max": [1.0] * 9}
     found = judge(evidence(readings, losses={"": FLAT, "one-batch": LEARNS}))

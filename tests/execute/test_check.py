@@ -64,6 +64,18 @@ def test_causes_are_told_apart(norm: bool, skip: bool, root: str | None, inplace
     assert (found.verdict == "healthy") == (root is None)
 
 
+@pytest.mark.parametrize("inplace", [False, True])
+def test_a_plain_net_without_norm_collapses(inplace: bool) -> None:
+    torch.manual_seed(0)
+    blocks = [Block(norm=False, skip=False, inplace=inplace) for _ in range(20)]
+    head = [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 10)]
+    model = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), *blocks, *head)
+    found = check(model, batch(), F.cross_entropy, sgd(model), steps=50)
+    assert found.root is not None and found.root.id == "LL101", found
+    assert [each.id for each in found.findings if each.severity != "note"] == ["LL101"]
+    assert found.verdict == "will not train", "that labels are not even is no progress"
+
+
 def test_nothing_is_changed() -> None:
     model = network(4, norm=True, skip=True, inplace=True)
     optimizer = sgd(model)

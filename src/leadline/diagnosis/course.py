@@ -55,6 +55,12 @@ class Course:
         return min(self.smooth) / self.scale if self.losses and not self.lost else math.inf
 
     @property
+    def latest(self) -> float:
+        """Where it stands by its last three losses, over the loss of guessing."""
+        last = self.losses[-3:]
+        return sum(last) / len(last) / self.scale if last and not self.lost else math.inf
+
+    @property
     def steps(self) -> int:
         return len(self.losses)
 
