@@ -109,7 +109,7 @@ def outcome_of(course: Course, limits: Limits) -> Outcome:
         speed = limits["patience"] / course.reach
         outlook: Outlook = "healthy" if speed >= 1 else "trains slowly"
         return Outcome(outlook, f"it learns: {course}", _sure(abs(math.log2(speed))), 1 + speed)
-    if course.steps < limits["patience"] and 1 < course.steps and course.latest <= limits["fair"]:
+    if course.steps < limits["patience"] and course.steps > 1 and course.latest <= limits["fair"]:
         return Outcome("healthy", f"it was learning when it ended: {course}", 0.6, 2.0 - course.latest)
     if course.steps < limits["few"]:
         return Outcome("undecided", f"too few steps to tell: {course}", 0.0, 0.0)
