@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 PUBLISHED = Table(net=[], depth=[], quantity=[], value=[], source=[])
 """The figure has no numbers beside its axes; those in the text are in the claims."""
 TRANSITIONS = {1: "first transition", 2: "second", 3: "third"}
+SHALLOWEST = 20
 CLOSE = 1.5
 """What "roughly concentrated around 1" is taken to mean for a median."""
 
@@ -110,7 +111,8 @@ def figure(table: Table) -> "Figure":
             panel.set_ylabel("gradient norm ratio")
         for panel in panels[-1]:
             panel.set_xlabel("epoch")
-        drawn.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+        handles, labels = max((panel.get_legend_handles_labels() for panel in panels.flat), key=lambda p: len(p[0]))
+        drawn.legend(handles, labels, loc="outside lower center", ncols=4)
     return drawn
 
 
@@ -207,7 +209,7 @@ def only_the_stem(table: Table) -> Verdict:
 
 
 def already_at_20(table: Table) -> Verdict:
-    depth = min(depths(table, "procresnet"), default=0)
+    depth = min(SHALLOWEST, *depths(table, "procresnet"), *depths(table, "resnet"))
     pair = (distances(table, net, depth) for net in ("procresnet", "resnet"))
     return below(*pair, note=f"mean |log10 ratio| over all blocks of ProcResNet and ResNet, depth {depth}")
 

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 PUBLISHED = Table(net=[], depth=[], quantity=[], value=[], source=[])
 """The figure has no numbers beside its axes."""
 COLUMNS = ("net", "depth", "seed", "epoch", "train_loss", "test_loss", "train_error", "test_error", "diverged")
+WIDE = 30.0
+"""The largest over the smallest loss from which on an axis has one label a decade."""
 SAME = 1.5
 """What "does not change" with depth is taken to mean: by this factor at most."""
 
@@ -64,6 +66,8 @@ def table(made: Sequence[Made]) -> Table:
 
 
 def figure(table: Table) -> "Figure":
+    from matplotlib.ticker import LogLocator, NullLocator
+
     from leadline.figures import twin
     from leadline.figures.style import blank, styled
 
@@ -85,6 +89,9 @@ def figure(table: Table) -> "Figure":
                     right={"test_error": "test error", "train_error": "training error"},
                 )
                 panel.set(yscale="log", ylim=limits, title=f"{NAMES[net]} {depth + 2 * (net == 'procresnet')}")
+                panel.yaxis.set_major_locator(LogLocator(subs=(1,) if limits[1] > WIDE * limits[0] else (1, 2, 3, 5)))
+                panel.yaxis.set_major_formatter("{x:g}")
+                panel.yaxis.set_minor_locator(NullLocator())
                 right.set_ylim(0, 102)
                 twin.label(panel, right, left="loss" * (net == COMPARED[0]), right="error, %" * (net == COMPARED[-1]))
         for panel in panels[-1]:
@@ -154,6 +161,8 @@ def rougher_with_depth(table: Table) -> Verdict:
 
 def same_at_every_depth(table: Table) -> Verdict:
     found = _jumps_by_depth(table, "procresnet")
+    if len(found) < 2:
+        return undecided(f"{_said(found)}: fewer than two depths")
     return constant(list(found.values()), within=SAME, seeds=seeds(table), note=_said(found))
 
 
