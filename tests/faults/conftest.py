@@ -1,4 +1,4 @@
-"""One nursery for a file of tests."""
+"""One nursery for all tests."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,7 @@ import pytest
 from faults.nursery import Nursery, nursery
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def children(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
     with nursery(tmp_path_factory.mktemp("said")) as made:
         yield made

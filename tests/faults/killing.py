@@ -8,6 +8,7 @@ prints how many processes were killed, where they were, and how many runs came o
 import argparse
 import json
 import random
+import shutil
 import sys
 import tempfile
 import time
@@ -123,20 +124,19 @@ def _note_where(folder: RunFolder, tally: Tally) -> None:
     tally.after_the_last_checkpoint += (folder.checkpoint / f"step-{steps:09d}").exists()
 
 
-def killed(root: Path, *, kills: int, each: int = 10) -> Tally:
+def killed(children: Nursery, root: Path, *, kills: int, each: int = 10) -> Tally:
     """At least so many kills, about `each` a run, the kinds of runs in turn."""
     tally, start, seed = Tally(), time.monotonic(), 0
-    root.mkdir(parents=True, exist_ok=True)
-    with nursery(root) as children:
-        while tally.kills < kills:
-            for kind in KINDS:
-                place = root / f"{seed}-{kind.split(',')[0]}"
-                for name in ("whole", "killed"):
-                    (place / name).mkdir(parents=True)
-                most = min(each, kills - tally.kills)
-                if most > 0:
-                    disturbed(children, place, kind, seed, most=most, tally=tally)
-            seed += 1
+    while tally.kills < kills:
+        for kind in KINDS:
+            place = root / f"{seed}-{kind.split(',')[0]}"
+            for name in ("whole", "killed"):
+                (place / name).mkdir(parents=True)
+            most = min(each, kills - tally.kills)
+            if most > 0:
+                disturbed(children, place, kind, seed, most=most, tally=tally)
+            shutil.rmtree(place)
+        seed += 1
     tally.seconds = round(time.monotonic() - start, 1)
     return tally
 
@@ -144,7 +144,8 @@ def killed(root: Path, *, kills: int, each: int = 10) -> Tally:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=300)
-    with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as scratch:
-        found = killed(Path(scratch), kills=parser.parse_args().kills)
+    place = tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None)
+    with place as scratch, nursery(Path(scratch)) as many:
+        found = killed(many, Path(scratch), kills=parser.parse_args().kills)
     print(json.dumps(asdict(found) | {"losses": found.losses}, indent=1))
     sys.exit(bool(found.losses))

@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 from faults.killing import MEMORY, content, killed
+from faults.nursery import Nursery
 
 from leadline.core.config import RunConfig
 from leadline.execute.pool import execute
@@ -30,21 +31,21 @@ def scratch() -> Iterator[Path]:
         yield Path(folder)
 
 
-def told(kills: int, each: int) -> None:
+def told(children: Nursery, kills: int, each: int) -> None:
     with scratch() as root:
-        tally = killed(root, kills=kills, each=each)
+        tally = killed(children, root, kills=kills, each=each)
     print(f"\n{json.dumps(asdict(tally), indent=1)}\n{tally.kills} kills, {tally.losses} losses")
     assert tally.kills >= kills and tally.losses == 0
 
 
-def test_killed_trainings_end_as_if_nothing_had_happened() -> None:
-    told(6, each=2)
+def test_killed_trainings_end_as_if_nothing_had_happened(children: Nursery) -> None:
+    told(children, 6, each=2)
 
 
 @pytest.mark.slow
-def test_many_killed_trainings_end_as_if_nothing_had_happened() -> None:
+def test_many_killed_trainings_end_as_if_nothing_had_happened(children: Nursery) -> None:
     """LEADLINE_KILLS says how many; 300 take about five minutes of an idle core."""
-    told(int(os.environ.get("LEADLINE_KILLS", "60")), each=10)
+    told(children, int(os.environ.get("LEADLINE_KILLS", "60")), each=10)
 
 
 class Killer:

@@ -3,6 +3,8 @@
 import difflib
 from collections.abc import Iterable
 
+LONGEST_NAME = 100
+
 
 class LeadlineError(Exception):
     """Base of all errors that the command shows as one line; `exit_code` is what it ends with."""
@@ -38,6 +40,7 @@ def unknown(kind: str, name: str, choices: Iterable[str], *, listing: str = "") 
     unknown probe 'grad_ratio'; did you mean 'gradient_norm_ratio'? (leadline list probes)
     """
     options = list(choices)
+    name = name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}..."
     close = nearest(name, options)
     if close:
         hint = f"; did you mean {' or '.join(repr(option) for option in close)}?"

@@ -17,7 +17,7 @@ def restricted(content: bytes, *, path: Path) -> Any:
     try:
         return _built(_Plain(io.BytesIO(content), encoding="latin1").load())
     except Exception as error:
-        reason = (str(error).splitlines() or [""])[0]
+        reason = (str(error).splitlines() or [""])[0][:200]
         raise UnreadableError(f"{path} is not a pickle of plain arrays: {reason or type(error).__name__}") from error
 
 
