@@ -167,6 +167,9 @@ def test_the_list_is_filtered_sorted_and_compared(browser: Browser, tmp_path: Pa
         rows = shown.page.locator("tbody tr")
         expect(rows).to_have_count(4, timeout=SOON)
         expect(rows.first.locator("a")).to_have_text("d")
+        expect(rows.nth(1).locator(".verdict .why")).to_be_visible(timeout=SOON)
+        reason = rows.nth(1).locator(".verdict .why").bounding_box()
+        assert reason is not None and reason["width"] > 150
         shown.page.get_by_role("button", name="done 3").click()
         expect(rows).to_have_count(3)
         shown.page.get_by_label("only runs like this").fill("b")
