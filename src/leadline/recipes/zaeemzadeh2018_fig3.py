@@ -37,7 +37,6 @@ from leadline.recipes._zaeemzadeh2018 import (
 )
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 PUBLISHED = Table(net=[], depth=[], quantity=[], value=[], source=[])
@@ -105,8 +104,8 @@ def figure(table: Table) -> "Figure":
                     panel, _labelled(rows), x="epoch", y="ratio", by="line", marked=named, others="other blocks"
                 )
                 panel.set_title(f"{NAMES[net]} {depth + 2 * (net == 'procresnet')}")
-        for columns in (panels[:, :1], panels[:, 1:]):
-            _share_scale(columns.ravel().tolist())
+        for columns in (panels[:, :1], panels[:, 1:]):  # the range of plain networks would hide the others
+            block_lines.share_scale(columns.ravel().tolist())
         for panel in panels[:, 0]:
             panel.set_ylabel("gradient norm ratio")
         for panel in panels[-1]:
@@ -114,13 +113,6 @@ def figure(table: Table) -> "Figure":
         handles, labels = max((panel.get_legend_handles_labels() for panel in panels.flat), key=lambda p: len(p[0]))
         drawn.legend(handles, labels, loc="outside lower center", ncols=4)
     return drawn
-
-
-def _share_scale(panels: "Sequence[Axes]") -> None:
-    """One range of ratios: that of plain networks would hide what sets the others apart."""
-    ends = [panel.get_ylim() for panel in panels]
-    for panel in panels:
-        panel.set_ylim(min(low for low, _ in ends), max(high for _, high in ends))
 
 
 def _labelled(rows: Table) -> Table:
