@@ -15,7 +15,7 @@ from leadline.store.layout import RunFolder
 from leadline.store.writer import RunWriter
 from leadline.train import checkpoint
 
-EXAMPLES = int(os.environ.get("LEADLINE_FUZZ", "60"))
+EXAMPLES = int(os.environ.get("LEADLINE_FUZZ", "40"))
 fuzz = settings(
     max_examples=EXAMPLES,
     derandomize=True,

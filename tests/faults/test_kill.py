@@ -72,7 +72,7 @@ def unit(seed: int) -> RunConfig:
             "model": {"name": "resnet-8", "args": {"widths": [2, 2, 4]}},
             "data": {"name": "digits", "batch_size": 32},
             "optimizer": {"lr": 0.05},
-            "training": {"steps": 300},
+            "training": {"steps": 150},
             "seed": seed,
         }
     )
