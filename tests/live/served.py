@@ -147,7 +147,8 @@ def parsed(lines: Iterator[str]) -> Iterator[Event]:
 @contextmanager
 def served(runs: Path, *words: str) -> Iterator[Served]:
     """`leadline watch RUNS` on a free port; it has to end by itself when it is told to."""
-    with started(["watch", str(runs), "--port", "0", "--json", *words]) as process:
+    port = () if "--port" in words else ("--port", "0")
+    with started(["watch", str(runs), "--json", *port, *words]) as process:
         assert process.stdout is not None and process.stderr is not None
         said = ""
         while not said.endswith("}\n"):

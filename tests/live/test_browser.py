@@ -3,14 +3,15 @@
 import re
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from subprocess import PIPE, Popen
+from typing import Any
 
 import pytest
 import written
 from chromium import Shown, launched, opened
-from live.served import COMMAND, Served, begin, finish, grow, key, served
+from live.served import COMMAND, Served, begin, describe, finish, grow, key, served
 from playwright.sync_api import Browser, expect
 
 from leadline.store.layout import RunFolder
@@ -20,6 +21,13 @@ pytestmark = pytest.mark.browser
 
 SOON = 20_000
 """Milliseconds that a busy machine may take."""
+
+
+CONTRAST = (Path(__file__).parents[1] / "report" / "contrast.js").read_text(encoding="utf-8")
+FOCUSED = """() => {
+  const element = document.activeElement, style = getComputedStyle(element);
+  return { what: element.tagName, outline: parseFloat(style.outlineWidth) > 0 && style.outlineStyle !== "none" };
+}"""
 
 
 @pytest.fixture(scope="module")
@@ -181,3 +189,38 @@ def test_the_list_is_filtered_sorted_and_compared(browser: Browser, tmp_path: Pa
         shown.page.get_by_role("link", name="Show 2 runs together").click()
         shown.page.wait_for_selector(".toggle >> nth=1", timeout=SOON)
         assert shown.page.locator(".toggle").all_inner_texts() == ["a", "c"]
+
+
+def test_the_page_goes_on_when_the_server_was_started_again(browser: Browser, tmp_path: Path) -> None:
+    with begin(tmp_path / "a") as writer, ExitStack() as stack:
+        with served(tmp_path) as first:
+            shown = stack.enter_context(looked(browser, first, "/show?run=a"))
+            shown.page.wait_for_selector(".steps output", timeout=SOON)
+        expect(shown.page.locator(".status")).to_have_text("connection lost, trying again …", timeout=SOON)
+        grow(writer, range(50, 61))
+        with served(tmp_path, "--port", str(first.port)):
+            assert later(shown, 40) == 60
+            expect(shown.page.locator(".status")).to_have_text("live", timeout=SOON)
+        shown.complaints[:] = [one for one in shown.complaints if "net::ERR_" not in one]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_list_can_be_read_and_used_with_keys(browser: Browser, tmp_path: Path, theme: Any) -> None:
+    describe(tmp_path / "bad", "{")
+    finish(tmp_path / "b", steps=5)
+    with begin(tmp_path / "a"), served(tmp_path) as server:
+        server.settled(rows=3)
+        with opened(browser, server.base, allow=server.base, color_scheme=theme) as shown:
+            expect(shown.page.locator("tbody .note")).to_contain_text("run.json is damaged", timeout=SOON)
+            expect(shown.page.locator("tbody tr")).to_have_count(3)
+            texts = shown.call(CONTRAST)
+            assert [one for one in texts if one["ratio"] < (3 if one["large"] else 4.5)] == [] and len(texts) > 20
+            reached = []
+            for _ in range(30):
+                shown.page.keyboard.press("Tab")
+                reached.append(shown.call(FOCUSED))
+            assert all(one["outline"] for one in reached if one["what"] != "BODY")
+            assert {"INPUT", "BUTTON", "A"} <= {one["what"] for one in reached}
+            narrow = {"width": 360, "height": 800}
+            shown.page.set_viewport_size(narrow)
+            assert shown.call("document.documentElement.scrollWidth") <= narrow["width"]
