@@ -27,6 +27,8 @@ LOOK_SECONDS = 2.0
 VISIBLE_SECONDS = 60.0
 """How long a network file system may take to show what another node has written."""
 ANSWER_SECONDS = 5.0
+PASSED_ON = ("LEADLINE_DATA", "LEADLINE_MIRROR")
+"""Variables of the caller that tasks are given too, on whatever node."""
 STORE_BYTES = 80 * 2**20
 TAIL_BYTES = 4096
 
@@ -74,7 +76,8 @@ class _Tasks:
 
     def run(self, units: Sequence[Unit]) -> Iterator[Outcome]:
         # Ray's own retries would do the same unseen: neither counted nor told
-        options = {"num_cpus": 1, "num_gpus": self.gpus, "max_retries": 0, "runtime_env": {"env_vars": ONE_THREAD}}
+        told = ONE_THREAD | {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+        options = {"num_cpus": 1, "num_gpus": self.gpus, "max_retries": 0, "runtime_env": {"env_vars": told}}
         self.task = self.ray.remote(**options)(_work)
         for unit in units:
             self._submit(unit)
