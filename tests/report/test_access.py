@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import written
 from chromium import Shown, launched, opened
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 
 from leadline.report import write
 
@@ -115,7 +115,7 @@ def test_a_chart_is_read_with_the_arrow_keys(shown: Shown) -> None:
     assert names[1] in shown.text(".tip")
     assert names[1] in (shown.page.locator('p.unseen[aria-live="polite"]').text_content() or "")
     shown.page.keyboard.press("Escape")
-    assert not shown.page.locator(".tip").is_visible()
+    expect(shown.page.locator(".tip")).to_be_hidden()
     assert "Arrow keys" in (plot.get_attribute("aria-label") or "")
 
 

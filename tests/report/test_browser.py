@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import written
 from chromium import PHONE, Shown, launched, opened
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 
 from leadline.report import write
 from leadline.store.reader import read
@@ -130,6 +130,7 @@ def test_hovering_names_module_kind_shortcut_and_shapes(sick: Shown) -> None:
         " return [box.left + x._offset + x.d2p(1), box.top + y._offset + y._length / 2]; }"
     )
     sick.page.mouse.move(*at)
+    expect(sick.page.locator(".tip")).to_be_visible()
     tip = sick.text(".tip")
     block = written.record()["anatomy"]["blocks"][0]
     shape = " × ".join(str(size) for size in block["in_shape"][1:])
@@ -138,7 +139,7 @@ def test_hovering_names_module_kind_shortcut_and_shapes(sick: Shown) -> None:
     last = written.value("ratio", written.STEPS[-1], 0)
     assert f"{last:.4g}" in tip
     sick.page.mouse.move(2, 2)
-    assert not sick.page.locator(".tip").is_visible()
+    expect(sick.page.locator(".tip")).to_be_hidden()
 
 
 def test_a_finding_leads_to_the_block_it_speaks_of(sick: Shown) -> None:
@@ -228,7 +229,7 @@ def test_every_question_mark_explains(sick: Shown) -> None:
         said = sick.text("dialog")
         assert label.startswith("Explain ") and any(part in said for part in ("Normal", "Limits")), label
         sick.page.keyboard.press("Escape")
-        assert sick.page.locator("dialog").count() == 0
+        expect(sick.page.locator("dialog")).to_have_count(0)
         assert marks.nth(k).evaluate("(mark) => mark === document.activeElement")
 
 
@@ -284,6 +285,7 @@ def test_names_and_values_are_text_whatever_they_say(browser: Browser, tmp_path:
             if why.is_visible():
                 why.click()
                 shown.page.keyboard.press("Escape")
+                expect(shown.page.locator("dialog")).to_have_count(0)
         shown.page.locator(".strip").focus()
         shown.page.keyboard.press("ArrowRight")
         assert MARKUP in shown.text(".inspector")
