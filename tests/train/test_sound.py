@@ -87,7 +87,7 @@ def test_a_profile_is_a_table_a_frame_a_file_and_a_figure(tmp_path: Path) -> Non
     assert profile.transitions() == [k in (3, 6) for k in range(9)]
     profile.to_parquet(tmp_path / "profile.parquet")
     pandas.testing.assert_frame_equal(pandas.read_parquet(tmp_path / "profile.parquet"), frame, check_dtype=False)
-    with pytest.raises(UnreadableError, match="cannot write .*no/profile.parquet"):
+    with pytest.raises(UnreadableError, match=r"cannot write .*no/profile\.parquet"):
         profile.to_parquet(tmp_path / "no" / "profile.parquet")
     text = str(profile)
     assert "Chain: 9 blocks, train mode, float32" in text and "histogram/" not in text
