@@ -1,33 +1,30 @@
-"""Checks the cases of one part and keeps what was measured, so that rules can be judged again without training.
+"""Checks the cases of one part: a run folder each, and beside it what the naive baselines go by.
 
-A case's check is a run folder; beside it stands what the naive baselines go by. Both are kept outside the repository,
-so that this can be stopped and started at will. Which rates a rehearsal tries depends a little on the rules: numbers
-for the record come from a fresh cache. Cases are shown other batches, in another order, than the truth was made with.
+The folders stand outside the repository, so that this can be stopped and started at will; `evidence.py` makes one small
+file of them. Which rates a rehearsal tries depends a little on the rules: numbers for the record come from folders
+that were made anew. Cases are shown other batches, in another order, than the truth was made with.
 """
 
 import json
 import math
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
 from cases import Case, cases
+from evidence import BASELINES
 from torch import nn
 from torch.nn import functional
 from truth import batches, smooth
 
-from leadline.diagnosis.finding import Diagnosis
-from leadline.execute.check import STEPS, check, check_run
-from leadline.store.reader import read
+from leadline.execute.check import STEPS, check
 
-Row = Mapping[str, str]
 Batch = tuple[torch.Tensor, torch.Tensor]
 
 OTHER_BATCHES = 1000
 """Added to the case's seed."""
-BASELINES = "baselines.json"
 
 
 def measure(part: str, cache: Path) -> None:
@@ -48,27 +45,6 @@ def measure(part: str, cache: Path) -> None:
         (cache / case.id / BASELINES).write_text(json.dumps(known))
         root = found.root.id if found.root else "-"
         sys.stderr.write(f"{count}/{len(wanted)} {case.group}: {found.verdict}, {root} ({seconds} s)\n")
-
-
-def judged(part: str, cache: Path) -> dict[str, Row]:
-    """What the rules, as they are now, say of every case that was measured."""
-    said = {}
-    for case in (case for case in cases() if case.part == part):
-        folder = cache / case.id
-        if (folder / BASELINES).exists():
-            row = {"id": case.id, **_words(check_run(read(folder))), **json.loads((folder / BASELINES).read_text())}
-            said[case.id] = {key: str(value) for key, value in row.items()}
-    return said
-
-
-def _words(found: Diagnosis) -> dict[str, object]:
-    return {
-        "verdict": found.verdict,
-        "confidence": found.confidence,
-        "trainability": found.trainability,
-        "root": found.root.id if found.root else "",
-        "findings": " ".join(finding.id for finding in found.findings),
-    }
 
 
 def baselines(case: Case, shown: Sequence[Batch]) -> dict[str, float]:
