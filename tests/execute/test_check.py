@@ -96,6 +96,15 @@ def test_models_of_others_are_healthy(name: str) -> None:
     assert found.verdict == "healthy" and found.exit_code == 0, found
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["resnet50", "convnext_atto", "densenet121", "mixer"])
+def test_whole_models_of_others_are_healthy(name: str) -> None:
+    model = foreign.build(name).model
+    inputs, targets = torch.randn(16, 3, 64, 64), torch.randint(10, (16,))
+    found = check(model, (inputs, targets), F.cross_entropy, budget=200)
+    assert found.verdict == "healthy" and {each.severity for each in found.findings} <= {"note"}, found
+
+
 def test_a_detached_loss() -> None:
     class Cut(nn.Module):
         def __init__(self) -> None:

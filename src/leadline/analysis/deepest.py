@@ -68,7 +68,9 @@ def predict(rungs: Sequence[Rung], trends: Mapping[str, Trend]) -> Prediction:
     if not trained:
         return _prediction(rungs, math.nan, math.nan, math.nan, "no training was long enough to tell")
     if not name:
-        basis = f"it trained with {trained} blocks, and no reading grows over the depths measured"
+        open_ones = [each for each, one in trends.items() if one.verdict == "undecided" and each != "steps"]
+        grows = f"is known to grow ({', '.join(open_ones)}: undecided)" if open_ones else "grows"
+        basis = f"it trained with {trained} blocks, and no reading {grows} over the depths measured"
         return _prediction(rungs, math.inf, trained, math.inf, basis)
     if blocks > BEYOND * measured:
         basis = f"it trained with {trained} blocks; {where}, too far from the {measured} that were measured to rely on"
