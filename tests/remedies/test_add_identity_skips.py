@@ -58,9 +58,23 @@ def test_single_layers_are_taken_in_pairs() -> None:
     change = remedies.apply(model, "add-identity-skips", x)
     h = torch.tanh(layers[0](x.flatten(1)))
     for one, two in (layers[1:3], layers[3:5]):
-        h = h + torch.tanh(two(torch.tanh(one(h)))) / 2
+        h = h + torch.tanh(two(torch.tanh(one(h))))
     torch.testing.assert_close(model(x), layers[5](h), rtol=0, atol=1e-14)
     assert [name for name, _ in change.changed] == ["3 … 5", "7 … 9"]
+
+
+@pytest.mark.parametrize(("gained", "start"), [(1.0, "He"), (1 / 6, "PyTorch")])
+def test_branches_weigh_what_their_weights_leave(gained: float, start: str) -> None:
+    torch.manual_seed(3)
+    convs = [nn.Conv2d(16, 16, 3, padding=1) for _ in range(41)]
+    for conv in convs:
+        if start == "He":
+            nn.init.kaiming_normal_(conv.weight, nonlinearity="relu")
+    model = nn.Sequential(*(layer for conv in convs for layer in (conv, nn.ReLU()))).double()
+    change = remedies.apply(model, "add-identity-skips", torch.randn(2, 16, 4, 4).double())
+    (words,) = {words for _, words in change.changed}
+    factor = float(words.removeprefix("now x + ").removesuffix(" f(x)"))
+    assert len(change.changed) == 20 and factor == pytest.approx(1 / (20 * gained), rel=0.05)
 
 
 def test_layers_of_one_shared_activation() -> None:

@@ -9,6 +9,7 @@ from foreign import build
 from torch import Tensor, nn
 
 from leadline import remedies
+from leadline.core.errors import UsageError
 
 
 @pytest.mark.parametrize(
@@ -51,10 +52,11 @@ def test_what_it_must_not_touch_it_leaves_and_says() -> None:
     assert touched == {"2.weight", "2.bias"}
 
 
-def test_layers_without_a_shape_are_left() -> None:
+def test_layers_without_a_shape_are_refused() -> None:
     with warnings.catch_warnings(action="ignore"):  # lazy modules announce that they may change
         model = nn.Sequential(nn.LazyLinear(3))
-    assert dict(remedies.apply(model, "he-init").left) == {"0": "its weight has no shape before the model has run"}
+    with pytest.raises(UsageError, match=r"0\.weight has no shape yet"):
+        remedies.apply(model, "he-init")
 
 
 def test_tied_layers_are_drawn_once() -> None:

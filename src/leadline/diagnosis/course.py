@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 WINDOW = 10
 LEARNED = 0.5
@@ -75,6 +76,14 @@ class Course:
             return math.inf
         levels = enumerate(self.smooth, WINDOW)
         return next((float(step) for step, mean in levels if mean <= LEARNED * self.scale), math.inf)
+
+    @property
+    def fallen(self) -> float:
+        """The part of its level by which it fell steadily over the later half of the means; 0 if it rose in between."""
+        levels = self.smooth[len(self.smooth) // 2 :]
+        if self.lost or not levels or any(after > before for before, after in pairwise(levels)):
+            return 0.0
+        return 1 - levels[-1] / levels[0]
 
     def forecast(self, step: float) -> float:
         """The lowest level expected by that step, thought on from the later half of the means.

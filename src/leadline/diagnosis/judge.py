@@ -133,7 +133,7 @@ def _slow_or_never(course: Course, limits: Limits) -> Outcome:
     confidence = _sure(5 * abs(ease))
     if abs(ease) < limits["margin"]:
         return Outcome("undecided", f"it hardly learns, if at all: {course}", 0.3, ease)
-    if ease > 0 and course.level > 1:
+    if course.level > 1 and (ease > 0 or course.fallen >= limits["falling"]):
         reason = f"it falls, but is still worse than guessing: {course}"
         return Outcome("undecided", reason, 0.3, ease / course.level, "trains slowly")
     if ease > 0:

@@ -4,21 +4,23 @@ Changes: every block of two or more layers that has no skip and keeps its shape;
 Length two is the right one: at zero weights the Hessian of a chain of 2-shortcuts has the same condition number at any
 depth, with length one it grows with depth, with three it vanishes (Li et al., Theorem 2). With s = 1 the output's
 variance grows with every block (Li et al., section 4.1), so the default s depends on the number R of skips: 1 / sqrt(R)
-where the blocks contain norms, which give each f(x) the same variance whatever x is; 1 / R where they do not, since
-f(x) then grows with x, and (1 + a)^R overflows where (1 + a / R)^R < e^a does not.
+where the blocks contain norms, which give each f(x) the same variance whatever x is; where they do not, f(x) grows with
+x, and (1 + a)^R overflows where (1 + a / R)^R < e^a does not: s = 1 / (R g), at most 1, of the mean gain g of the
+branches, which is 1 at He initialisation and 1/6 at PyTorch's for two layers.
 Helps: deep nets without skips, whose gradients vanish or whose representations collapse (Oyedotun et al., section 4;
 Zaeemzadeh et al., Theorem 1). Blocks that change the shape are left as they are.
 Costs: one addition per skip, and its input is kept for as long as the block runs.
 Undone: by taking the hooks away that add; names in the state dict never change.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from leadline.core.errors import UsageError
+from leadline.remedies._gain import gain
 from leadline.remedies._treatment import Treatment
 from leadline.remedies._wiring import is_norm
 from leadline.taps.anatomy import Block
@@ -30,14 +32,23 @@ def apply(at: Treatment, *, scale: float | None = None) -> str:
     if scale is not None and not scale > 0:
         raise UsageError(f"scale={scale}: expected a positive number, the factor of the branches")
     spans = list(_spans(at))
-    count = max(1, len(spans))
-    factor = scale or (count**-0.5 if _have_norms(at, spans) else 1 / count)
+    factor = scale or _factor(at, spans)
     for span in {(span.start, span.end): span for span in spans}.values():
         bypass = Bypass(factor, copy=at.wiring.is_overwritten(span.start))
         at.at(span.start, bypass.take)
         at.at(span.end, bypass.give)
         at.say(span.name, "now x + f(x)" if factor == 1 else f"now x + {factor:.3g} f(x)")
     return "no two layers in a row that keep the shape are without a skip"
+
+
+def _factor(at: Treatment, spans: "Sequence[Span]") -> float:
+    """s by the number of skips and what their branches do."""
+    if not spans:
+        return 1.0
+    if _have_norms(at, spans):
+        return float(len(spans) ** -0.5)
+    gains = [gain(part for block in span.blocks for part in _parts(at, block)) for span in spans]
+    return 1 / max(1.0, sum(gains))
 
 
 class Bypass:
@@ -112,5 +123,8 @@ def _span(blocks: tuple[Block, ...], behind: tuple[Block, ...]) -> Span | None:
 
 
 def _have_norms(at: Treatment, spans: Iterable[Span]) -> bool:
-    parts = (at.model.get_submodule(name) for span in spans for block in span.blocks for name in block.modules)
-    return any(is_norm(module) for part in parts for module in part.modules())
+    return any(is_norm(part) for span in spans for block in span.blocks for part in _parts(at, block))
+
+
+def _parts(at: Treatment, block: Block) -> Iterator[nn.Module]:
+    return (part for name in block.modules for part in at.model.get_submodule(name).modules())

@@ -9,13 +9,13 @@ Undone: all weights and biases get the values they had.
 """
 
 import math
-from math import prod
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
+from torch.nn.modules.conv import _ConvNd
 from torch.nn.utils import parametrize
 
+from leadline.remedies._gain import fan_in
 from leadline.remedies._treatment import Treatment
 
 
@@ -28,8 +28,6 @@ def apply(at: Treatment, *, seed: int = 0) -> str:
     for name, layer in layers.items():
         if parametrize.is_parametrized(layer, "weight") or "weight" not in layer._parameters:
             at.leave(name, "its weight is computed from other parameters")
-        elif nn.parameter.is_lazy(layer.weight):
-            at.leave(name, "its weight has no shape before the model has run")
         elif id(layer.weight) in others:
             at.leave(name, "it shares its weight with something that is no such layer")
         elif id(layer.weight) not in done:
@@ -38,17 +36,6 @@ def apply(at: Treatment, *, seed: int = 0) -> str:
             if layer.bias is not None:
                 at.write(name, layer.bias, torch.zeros_like(layer.bias), words="biases zero")
     return "it has no convolution or linear layer with a weight of its own"
-
-
-def fan_in(layer: nn.Linear | _ConvNd) -> float:
-    """Inputs per output.
-
-    >>> fan_in(nn.Conv2d(8, 4, 3, groups=2)), fan_in(nn.ConvTranspose2d(8, 4, 2, stride=2))
-    (36.0, 8.0)
-    """
-    if isinstance(layer, _ConvTransposeNd):
-        return layer.in_channels / layer.groups * prod(layer.kernel_size) / prod(layer.stride)
-    return float(layer.weight[0].numel())
 
 
 def _drawn(layer: nn.Linear | _ConvNd, generator: torch.Generator) -> Tensor:
