@@ -1,4 +1,4 @@
-"""Every benchmark, one after another in a process of its own, as one table of bars reached and missed."""
+"""Every benchmark, one after another in a process of its own, a table of bars each, and how many were missed."""
 
 import argparse
 import json
@@ -17,10 +17,12 @@ def names() -> list[str]:
     return [path.stem for path in scripts if "run(measure" in path.read_text(encoding="utf-8")]
 
 
-def rows_of(name: str, *, rounds: int | None) -> list[Row]:
-    """The rows of one script; what it says on stderr is passed on."""
+def rows_of(name: str, *, rounds: int | None) -> list[Row] | None:
+    """The rows of one script, None if it failed; what it says on stderr is passed on."""
     words = [sys.executable, str(HERE / f"{name}.py"), "--json", *(["--rounds", str(rounds)] if rounds else [])]
-    done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True)
+    done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        return None
     found = json.loads(done.stdout)
     return [Row(**{key: value for key, value in row.items() if key != "reached"}) for row in found]
 
@@ -30,12 +32,18 @@ def main() -> int:
     parser.add_argument("names", nargs="*", choices=[*names(), []], help="only these; all when not given")
     parser.add_argument("--rounds", type=int, help="interleaved repeats; each script's own number when not given")
     options = parser.parse_args()
-    rows: list[Row] = []
+    missed, failed = 0, []
     for name in options.names or names():
         sys.stderr.write(f"{name} ...\n")
-        rows += rows_of(name, rounds=options.rounds)
-    sys.stdout.write(show(rows) + "\n")
-    return 0 if all(row.reached for row in rows) else 1
+        rows = rows_of(name, rounds=options.rounds)
+        if rows is None:
+            failed.append(name)
+            continue
+        missed += sum(not row.reached for row in rows)
+        sys.stdout.write(f"\n{name}\n{show(rows)}\n")
+        sys.stdout.flush()
+    sys.stdout.write(f"\n{missed} bars missed" + f"; failed: {', '.join(failed)}" * bool(failed) + "\n")
+    return 1 if missed or failed else 0
 
 
 if __name__ == "__main__":

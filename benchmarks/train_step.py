@@ -12,6 +12,7 @@ from leadline.core.config import RunConfig
 from leadline.data import Batches, Dataset
 from leadline.data.dataset import InMemory
 from leadline.execute.run_one import Settings, Silent, Watch, Workshop
+from leadline.store.layout import RunFolder
 from leadline.store.writer import RunWriter
 
 STEPS = 2
@@ -37,7 +38,8 @@ class Ours:
     def __init__(self, precision: str, folder: Path) -> None:
         self.workshop, self.step = workshop(precision), 0
         settings = Settings(checkpoint_seconds=1e9)
-        self.watch = Watch(self.workshop, RunWriter(folder / precision), settings, Silent(), best={})
+        kept = RunFolder(folder / precision)
+        self.watch = Watch(self.workshop, RunWriter(kept.path), settings, Silent(), best={}, folder=kept)
 
     def __call__(self) -> None:
         self.workshop.trainer.run(self.workshop.batches, self.watch, start=self.step, steps=self.step + STEPS)
