@@ -5,9 +5,9 @@ from tempfile import TemporaryDirectory
 
 import torch
 from harness import Row, interleave, ratio_row, run
+from torch import nn
 from torch.nn import functional
 
-from leadline import models
 from leadline.core.config import RunConfig
 from leadline.data import Batches, Dataset
 from leadline.data.dataset import InMemory
@@ -47,11 +47,13 @@ class Ours:
 
 
 class Bare:
-    """The loop everybody writes, on the same batches, made beforehand."""
+    """The loop everybody writes, on the same batches, made beforehand.
 
-    def __init__(self, batches: Batches) -> None:
-        torch.manual_seed(0)
-        self.model = models.create("resnet-20")
+    It trains the very model that ours does: where its weights lie in memory makes more difference than the loop.
+    """
+
+    def __init__(self, batches: Batches, model: nn.Module) -> None:
+        self.model = model
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1, momentum=0.9, weight_decay=1e-4)
         everything = batches.epoch(0)
         self.batches = [next(everything) for _ in range(STEPS)]
@@ -67,7 +69,7 @@ class Bare:
 def measure(rounds: int) -> list[Row]:
     with TemporaryDirectory() as folder:
         ours, half = Ours("fp32", Path(folder)), Ours("bf16", Path(folder))
-        bare = Bare(ours.workshop.batches)
+        bare = Bare(ours.workshop.batches, ours.workshop.trainer.model)
         times = interleave({"ours": ours, "bare loop": bare, "ours, bf16": half}, rounds=rounds)
     note = f"{times['bare loop'].median / STEPS * 1e3:.0f} ms a bare step"
     fp32, bf16 = times["ours"], times["ours, bf16"]
