@@ -29,7 +29,7 @@ LONG = RunConfig.parse(
     {
         "model": {"name": "resnet-20", "args": {"widths": [4, 4, 8]}},
         "data": {"name": "digits", "batch_size": 64},
-        "training": {"steps": 150},
+        "training": {"steps": 500},
         "probes": ["light"],
     }
 )
