@@ -104,6 +104,10 @@ def figure(table: Table) -> "Figure":
                     panel, _labelled(rows), x="epoch", y="ratio", by="line", marked=named, others="other blocks"
                 )
                 panel.set_title(f"{NAMES[net]} {depth + 2 * (net == 'procresnet')}")
+                if len(set(rows["epoch"].tolist())) < 2:
+                    panel.text(
+                        0.5, 0.6, "no reading after the start", transform=panel.transAxes, ha="center", color="0.4"
+                    )
         for columns in (panels[:, :1], panels[:, 1:]):  # the range of plain networks would hide the others
             block_lines.share_scale(columns.ravel().tolist())
         for panel in panels[:, 0]:
