@@ -128,6 +128,13 @@ def claims(where: str, words: str) -> Iterator[Claim]:
             published="trained successfully",
             since="laptop",
         )
+        yield Claim(
+            where=where,
+            text=f"the {words} loss of {net} ends at half of where it began, or below",
+            test=halves(net),
+            published="trained successfully",
+            since="laptop",
+        )
 
 
 def guessing(rows: Table) -> float:
@@ -168,6 +175,20 @@ def learns(net: str) -> Test:
             return undecided(f"{net} has no loss")
         final, guess = mean_of(rows, "value"), guessing(rows)
         return judge(final < guess, final, seeds=seeds(rows), note=f"guessing has {guess:.3g}" + _diverged(rows))
+
+    return test
+
+
+def halves(net: str) -> Test:
+    """By the first reading of the curve, which on test data is that after the first evaluation."""
+
+    def test(table: Table) -> Verdict:
+        rows, ended = table.where(net=net, curve="loss"), last(table, net, "loss")
+        if not ended.height:
+            return undecided(f"{net} has no loss")
+        first = rows.select(rows["step"] == min(rows["step"].tolist()))
+        ratio = mean_of(ended, "value") / mean_of(first, "value")
+        return judge(ratio <= 0.5, ratio, seeds=seeds(ended), note="last over first" + _diverged(ended))
 
     return test
 
